@@ -114,7 +114,8 @@ def team(
     from colearn.config import Config
     from colearn.estimate import estimate
     from colearn.estimate.machine import read_machine
-    from colearn.experiment.assemble import assemble
+    from colearn.experiment.load_team import load_team
+    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
 
     counted = device.type == "cuda" and KIND == "large"
@@ -138,8 +139,9 @@ def team(
                 "update": round(dry.seconds.update, 2),
                 "peak_gib": round(dry.peak("cuda:0") / 2**30, 2),
             }
-        team = assemble(config)
-        assert team.updater is not None
+        team = load_team(config)
+        updater = build_updater(team)
+        assert updater is not None
         if counted:
             torch.cuda.reset_peak_memory_stats()
         spent: list[tuple[float, float]] = []
@@ -151,7 +153,7 @@ def team(
                 team.run.task, list(items), team.players, team.run.parts.rollout, seed=number
             )
             grown = wait()
-            team.updater.update(trees, 0)
+            updater.update(trees, 0)
             spent.append((grown - started, wait() - grown))
         peak = torch.cuda.max_memory_allocated() if counted else 0
     rollout, update = (round(min(times), 3) for times in zip(*spent[1:], strict=True))

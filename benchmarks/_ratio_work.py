@@ -14,7 +14,9 @@ from vs_comlrl import Reprefill, SharedWords, State, words
 from colearn.agents import Language
 from colearn.config import Config
 from colearn.contract import Player
-from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.team import Team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.models import base
 from colearn.models.tree_attention import tree_attention
 from colearn.models.tree_mask import TreeMask
@@ -43,7 +45,7 @@ class Long(SharedWords):
         return words(state.item, agent, state.turn, 36 if state.turn else 400)
 
 
-def team(path: str, algorithm: str, new_tokens: int = NEW_TOKENS) -> Assembly:
+def team(path: str, algorithm: str, new_tokens: int = NEW_TOKENS) -> Team:
     chosen: dict[str, Any] = {"name": algorithm}
     if algorithm == "magrpo":
         chosen["rollout"] = {"k": K}
@@ -55,7 +57,7 @@ def team(path: str, algorithm: str, new_tokens: int = NEW_TOKENS) -> Assembly:
         "critic": None if algorithm == "magrpo" else {"path": path, "baseline": "none"},
         "run": {"device": "cpu"},
     }
-    return assemble(Config.model_validate(settings))
+    return load_team(Config.model_validate(settings))
 
 
 @contextmanager
@@ -92,6 +94,7 @@ class Work:
 
     def __init__(self, path: str) -> None:
         self.magrpo, self.chains = team(path, "magrpo"), team(path, "collm_cc")
+        self.updater, self.updater_of_chains = map(build_updater, (self.magrpo, self.chains))
         self.long = team(path, "magrpo", new_tokens=4)
         self.trees = self.rollout()
         self.pairs_of_turns = (len(self.trees[0].nodes) - 1) // SharedWords.horizon
@@ -113,7 +116,7 @@ class Work:
         return grow(Long(), [0], players, self.long.run.parts.rollout, seed=0)[0]
 
     def update(self, token_budget: int | None = None) -> None:
-        updater = self.magrpo.updater
+        updater = self.updater
         assert updater is not None
         usual = updater.token_budget
         updater.token_budget = token_budget or usual
@@ -121,7 +124,7 @@ class Work:
         updater.token_budget = usual
 
     def iteration_of_chains(self) -> None:
-        updater = self.chains.updater
+        updater = self.updater_of_chains
         assert updater is not None
         updater.update(self.rollout_of_chains(), 0)
 

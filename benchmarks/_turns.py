@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from vs_comlrl import SharedWords
 
-from colearn.experiment.assemble import Assembly
+from colearn.experiment.team import Team
 from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 
@@ -38,7 +38,7 @@ def generation_seconds() -> Iterator[list[float]]:
         yield spent
 
 
-def seconds_by_turn(chains: Assembly, count: int, seed: int) -> list[float]:
+def seconds_by_turn(chains: Team, count: int, seed: int) -> list[float]:
     """Processor seconds of both agents' generation in each turn, `count` chains at once."""
     with generation_seconds() as spent:
         grow(Eight(), list(range(count)), chains.players, chains.run.parts.rollout, seed=seed)

@@ -38,8 +38,8 @@ from colearn.config import Named
 from colearn.config.build import build_program, build_task
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ColearnError
-from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.checkpoint_manager import load_learners
+from colearn.experiment.load_team import load_team
+from colearn.experiment.team import Team
 from colearn.models.embedded import EMBEDDED
 from colearn.record import RunFolder, open_run
 from colearn.rollout.grow import grow
@@ -101,11 +101,10 @@ def of_run(run: Path, name: str, given: argparse.Namespace) -> list[dict[str, An
     chosen = given.on if given.on is None else worded(folder, given.on)
     if chosen == []:
         return []
-    parts = assemble(folder.config({} if chosen is None else {"task.test_games": chosen}))
+    parts = load_team(folder.config({} if chosen is None else {"task.test_games": chosen}))
     if not given.first:
-        load_learners(folder.checkpoints.choose().path, parts.host.learners)
-        for generator in parts.host.engines:
-            generator.sync()
+        parts.load(folder.checkpoints.choose().path)
+        parts.publish()
     return [
         {"run": name, **row}
         for item in parts.run.task.items("test")
@@ -131,7 +130,7 @@ def worded(folder: RunFolder, games: Sequence[str]) -> list[str]:
     return [game for game in games if game in known]
 
 
-def of_game(parts: Assembly, item: Game, given: argparse.Namespace) -> list[dict[str, Any]]:
+def of_game(parts: Team, item: Game, given: argparse.Namespace) -> list[dict[str, Any]]:
     game = load(item.name)
     name = given.opponent or ("equilibrium" if hidden(game) else "mcts")
     settings = {"simulations": given.simulations} if name == "mcts" else {}

@@ -30,7 +30,7 @@ from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
 from colearn.contract import DecPOMDP, Player
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
 from colearn.rollout.grow import Order, grow
@@ -124,8 +124,8 @@ def measure(
             },
         }
     )
-    assembled = assemble(config)
-    players, native = assembled.players, assembled.run.task
+    team = load_team(config)
+    players, native = team.players, team.run.task
     ways: dict[int, DecPOMDP[Any, Any]] = {0: native}
     for workers in worker_counts:
         ways[workers] = Gateway(

@@ -35,7 +35,7 @@ import torch
 from colearn.cli import main as main_of_colearn
 from colearn.comparison import fork_server, forks
 from colearn.config import Config, build_task, dump_config, load_config
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.models.embedded import embedded_model
 from colearn.record import ComparisonFolder, RunFolder
@@ -122,7 +122,7 @@ class Runs:
 
     def __init__(self, config: Config, folder: Path) -> None:
         self.config, self.folder = config, folder
-        assemble(config)  # every import is made here, once for all processes
+        load_team(config)  # every import is made here, once for all processes
         started = time.perf_counter()
         wait(fork_run(config, folder / "whole", resume=False))
         self.seconds = time.perf_counter() - started

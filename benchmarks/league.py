@@ -22,8 +22,8 @@ from matches import elo, win_matrix
 
 from colearn.contract import Cast, Player
 from colearn.contract.seeding import derive_seed
-from colearn.experiment.assemble import Assembly, assemble
-from colearn.experiment.checkpoint_manager import load_learners
+from colearn.experiment.load_team import load_team
+from colearn.experiment.team import Team
 from colearn.record import open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.out.write_text(json.dumps({"members": names, "elo": ratings, "won": won}, indent=1))
 
 
-def members(text: str) -> list[tuple[str, Assembly]]:
+def members(text: str) -> list[tuple[str, Team]]:
     """Every member that an argument names, each with networks of its own."""
     path, _, step = text.partition("@")
     folder = open_run(path)
@@ -80,17 +80,16 @@ def members(text: str) -> list[tuple[str, Assembly]]:
         chosen = [folder.checkpoints.choose(step if step in ("last", "best") else int(step))]  # type: ignore[arg-type]
     else:
         chosen = folder.checkpoints.all()
-    assemblies = []
+    teams = []
     for checkpoint in chosen:
-        parts = assemble(folder.config())
-        load_learners(checkpoint.path, parts.host.learners)
-        for generator in parts.host.engines:
-            generator.sync()
-        assemblies.append((f"{folder.name}@{checkpoint.iteration}", parts))
-    return assemblies
+        parts = load_team(folder.config())
+        parts.load(checkpoint.path)
+        parts.publish()
+        teams.append((f"{folder.name}@{checkpoint.iteration}", parts))
+    return teams
 
 
-def scores(parts: Mapping[str, Assembly], one: str, other: str, games: int) -> list[float]:
+def scores(parts: Mapping[str, Team], one: str, other: str, games: int) -> list[float]:
     """The first one's points, a number for each game."""
     players: dict[str, Player] = {
         f"{name}/{agent}": parts[name].players[agent]

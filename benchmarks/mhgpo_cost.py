@@ -65,15 +65,17 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
 
     from colearn.comparison.plan import config_of
     from colearn.config import load_config
-    from colearn.experiment.assemble import assemble
+    from colearn.experiment.load_team import load_team
+    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
 
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     shipped = load_config("tiny/search_mhgpo", ["run.device=cpu"])
     config = config_of(shipped, name)
-    parts = assemble(config)
-    assert parts.updater is not None
+    parts = load_team(config)
+    updater = build_updater(parts)
+    assert updater is not None
     train = parts.run.task.items("train")
     items = [train[number % len(train)] for number in range(questions)]
     spent = {"rollout": 0.0, "update": 0.0}
@@ -90,12 +92,12 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
             first_episode=iteration * questions,
         )
         grown = time.process_time()
-        parts.updater.update(trees, iteration)
+        updater.update(trees, iteration)
         if iteration:
             spent["rollout"] += grown - began
             spent["update"] += time.process_time() - grown
             answers += counts.generations
-    sizes = [sum(w.numel() for w in one.weights().values()) for one in parts.host.learners.values()]
+    sizes = [sum(w.numel() for w in one.weights().values()) for one in parts.learners.values()]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         **{part: 1e3 * seconds / answers for part, seconds in spent.items()},

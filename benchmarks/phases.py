@@ -46,7 +46,7 @@ def flop(team: Any, trees: Any) -> dict[str, float]:
     """Products of a rollout, and of forward and backward over its packed rows."""
     from colearn.learn.packed_rows import actor_rows
 
-    base = next(iter(team.host.networks.values())).base
+    base = next(iter(team.networks.values())).base
     head = base.config.vocab_size * base.config.hidden_size
     weights = sum(p.numel() for p in base.causal.parameters()) - head
     rows = [
@@ -75,7 +75,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
 
     from colearn.config import Config
-    from colearn.experiment.assemble import assemble
+    from colearn.experiment.load_team import load_team
+    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -93,7 +94,8 @@ def main() -> None:
         }
         if options.budget:
             settings["train"] = {"token_budget": options.budget}
-        team = assemble(Config.model_validate(settings))
+        team = load_team(Config.model_validate(settings))
+        updater = build_updater(team)
         items = list(range(options.episodes))
         spent: dict[str, list[float]] = {"rollout": [], "update": []}
         peaks = {"rollout": 0, "update": 0}
@@ -105,7 +107,7 @@ def main() -> None:
             grown = time.process_time()
             peaks["rollout"] = max(peaks["rollout"], peak_memory())
             forget_peak()
-            team.updater.update(trees, 0)
+            updater.update(trees, 0)
             peaks["update"] = max(peaks["update"], peak_memory())
             if number:
                 spent["rollout"].append(grown - started)
@@ -135,7 +137,7 @@ def main() -> None:
                 grow(team.run.task, items, team.players, team.run.parts.rollout, seed=99)
             text = profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25)
             with torch.profiler.profile() as profile:
-                team.updater.update(trees, 0)
+                updater.update(trees, 0)
             text += profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25)
             options.profile.write_text(text)
 

@@ -31,7 +31,7 @@ from _turns import seconds_by_turn
 from phases import flop, matrix_rate
 from vs_comlrl import compare, make_folders
 
-from colearn.experiment.assemble import Assembly
+from colearn.experiment.team import Team
 
 SAVED = Path(__file__).parent / "results" / "ratios.json"
 LAYERS = 2
@@ -43,7 +43,7 @@ def seconds(work: Side) -> float:
     return time.process_time() - started
 
 
-def turns(chains: Assembly) -> tuple[float, float]:
+def turns(chains: Team) -> tuple[float, float]:
     """Processor seconds of generating in the eighth turn and in the second, four chains."""
     by_turn = seconds_by_turn(chains, 4, seed=0)
     return by_turn[7], by_turn[1]

@@ -25,7 +25,9 @@ from _turns import seconds_by_turn
 from vs_comlrl import NEW_TOKENS, TASK, SharedWords, make_folders
 
 from colearn.config import Config
-from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.team import Team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
 
 CRITIC_ROLLOUTS: dict[str, tuple[dict[str, Any] | None, int]] = {
@@ -43,7 +45,7 @@ class Three(SharedWords):
     horizon = 3
 
 
-def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> Assembly:
+def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> Team:
     settings: dict[str, Any] = {
         "task": {"name": TASK},
         "algorithm": {"name": algorithm} | ({} if rollout is None else {"rollout": rollout}),
@@ -52,7 +54,7 @@ def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> As
         "critic": None if algorithm == "magrpo" else {"path": path, "baseline": "none"},
         "run": {"device": "cpu"},
     }
-    return assemble(Config.model_validate(settings))
+    return load_team(Config.model_validate(settings))
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -75,12 +77,13 @@ def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
     magrpo = team(path, "magrpo")
     task = magrpo.run.task if turns == 2 else Three()
     trees, _ = grow(task, [0], magrpo.players, magrpo.run.parts.rollout, seed=0)
-    budget = magrpo.updater.token_budget
+    updater = build_updater(magrpo)
+    budget = updater.token_budget
 
     def update(rows_of: int) -> Callable[[], Any]:
         def run() -> None:
-            magrpo.updater.token_budget = rows_of
-            magrpo.updater.update(trees, 0)
+            updater.token_budget = rows_of
+            updater.update(trees, 0)
 
         return run
 
@@ -104,6 +107,7 @@ def critic(path: str, rounds: int, trees: int, case: str) -> dict[str, Any]:
     same trees, which leaves the critic as the only difference."""
     shape, items_per_tree = CRITIC_ROLLOUTS[case]
     teams = {"magrpo": team(path, "magrpo"), "collm_cc": team(path, "collm_cc", shape)}
+    updaters = {name: build_updater(one) for name, one in teams.items()}
     items = {"magrpo": list(range(trees)), "collm_cc": list(range(items_per_tree * trees))}
 
     def iteration(name: str) -> Callable[[], Any]:
@@ -114,7 +118,7 @@ def critic(path: str, rounds: int, trees: int, case: str) -> dict[str, Any]:
                 one.run.task, items[name], one.players, one.run.parts.rollout, seed=0
             )
             assert counts.joint_actions == 20 * trees
-            one.updater.update(grown, 0)
+            updaters[name].update(grown, 0)
 
         return run
 

@@ -313,7 +313,8 @@ def ideas(folder: Path, rounds: int) -> None:
     from colearn.agents import Language
     from colearn.config import Config
     from colearn.contract import Player
-    from colearn.experiment.assemble import assemble
+    from colearn.experiment.load_team import load_team
+    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
 
     torch.set_num_threads(1)
@@ -324,8 +325,8 @@ def ideas(folder: Path, rounds: int) -> None:
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
         "run": {"device": "cpu"},
     }
-    team = assemble(Config.model_validate(settings))
-    shape, updater = team.run.parts.rollout, team.updater
+    team = load_team(Config.model_validate(settings))
+    shape, updater = team.run.parts.rollout, build_updater(team)
 
     def players(**off: bool) -> dict[str, Player]:
         if not off:

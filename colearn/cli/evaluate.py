@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Sets, checkpoint_assembly
+from .options import Sets, checkpoint_team
 
 
 def evaluate(
@@ -19,11 +19,9 @@ def evaluate(
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
     """Evaluate a checkpoint of a run; accepts settings such as --set evaluation.split=train."""
-    parts, checkpoint = checkpoint_assembly(run, step, sets)
+    team, checkpoint = checkpoint_team(run, step, sets)
 
     from colearn.experiment.evaluation.evaluate import evaluate_weights
 
-    metrics = evaluate_weights(
-        parts, {key: checkpoint.path / str(key) for key in parts.host.learners}
-    )
+    metrics = evaluate_weights(team, {key: checkpoint.path / str(key) for key in team.learners})
     print(json.dumps({"checkpoint": str(checkpoint.path), **metrics}, indent=1))

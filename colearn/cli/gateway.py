@@ -9,10 +9,10 @@ import typer
 
 from colearn.errors import ConfigError
 
-from .options import Sets, checkpoint_assembly, tell_own_code
+from .options import Sets, checkpoint_team, tell_own_code
 
 if TYPE_CHECKING:
-    from colearn.experiment.assemble import Assembly
+    from colearn.experiment.team import Team
 
 
 def gateway(
@@ -40,23 +40,22 @@ def gateway(
 
     if out is not None and (out.exists() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: name a new file in a folder that exists")
-    parts = _assembled(source, step, sets)
-    evaluation, seed = parts.run.config.evaluation, parts.run.config.run.seed
-    trial = Trial(parts.run.task, parts.players, evaluation, seed=seed, timeout=timeout, out=out)
+    team = _team(source, step, sets)
+    evaluation, seed = team.run.config.evaluation, team.run.config.run.seed
+    trial = Trial(team.run.task, team.players, evaluation, seed=seed, timeout=timeout, out=out)
     trial.play(episodes)
 
 
-def _assembled(source: str, step: str, sets: list[str]) -> Assembly:
+def _team(source: str, step: str, sets: list[str]) -> Team:
     """Loads the agents of a config or of a run's checkpoint."""
     from colearn.config import load_config
-    from colearn.experiment.assemble import assemble
-    from colearn.experiment.checkpoint_manager import load_learners
+    from colearn.experiment.load_team import load_team
 
     if not Path(source).is_dir():
         config = load_config(source, sets)
         tell_own_code(config)
-        return assemble(config)
-    parts, checkpoint = checkpoint_assembly(source, step, sets)
-    load_learners(checkpoint.path, parts.host.learners)
-    parts.host.publish()
-    return parts
+        return load_team(config)
+    team, checkpoint = checkpoint_team(source, step, sets)
+    team.load(checkpoint.path)
+    team.publish()
+    return team

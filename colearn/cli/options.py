@@ -13,7 +13,7 @@ from colearn.errors import ConfigError
 if TYPE_CHECKING:
     from colearn.config import Config
     from colearn.estimate.machine import Machine
-    from colearn.experiment.assemble import Assembly
+    from colearn.experiment.team import Team
     from colearn.record.checkpoints import Checkpoint, Step
 
 
@@ -72,11 +72,9 @@ def read_step(text: str) -> Step:
     raise ConfigError(f"--step {text}: give last, best or a checkpoint's iteration")
 
 
-def checkpoint_assembly(
-    run: str | Path, step: str, sets: Sequence[str]
-) -> tuple[Assembly, Checkpoint]:
-    """Assembles a run and returns it with the chosen checkpoint, on whose base models it stands.
-    The checkpoint's weights are not loaded yet."""
+def checkpoint_team(run: str | Path, step: str, sets: Sequence[str]) -> tuple[Team, Checkpoint]:
+    """Loads the team of a run and returns it with the chosen checkpoint, on whose base models it
+    stands. The checkpoint's weights are not loaded yet."""
     from colearn.record import open_run
 
     folder = open_run(run)

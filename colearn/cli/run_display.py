@@ -38,7 +38,7 @@ class RunDisplay(RunProgress):
 
     def started(self, experiment: Experiment) -> Report:
         self._progress = experiment.progress
-        tell, judged = super().started(experiment), experiment.assembly.run.headline.metric
+        tell, judged = super().started(experiment), experiment.team.run.headline.metric
 
         def tell_and_write(progress: Progress, metrics: dict[str, float]) -> None:
             tell(progress, metrics)

@@ -157,23 +157,32 @@ class ResolvedRun:
             return key
         return *self.stored(key), self.device(key)[0]
 
+    @cached_property
+    def speakers(self) -> dict[str, tuple[str, NetworkKey]]:
+        """The players whose actions a language model generates, by name: the agent whose settings
+        the player uses, and the player's network. The config's agents come first, then the agents'
+        past selves."""
+        speakers = {
+            agent: (agent, NetworkKey("actor", settings.model))
+            for agent, settings in self.config.language_agents.items()
+        }
+        for slot in range(self.cast.pool):
+            for agent, settings in self.config.agents.items():
+                past = NetworkKey("past", settings.model, slot)
+                if settings.speaks and past in self.networks:
+                    speakers[past_self(agent, slot)] = agent, past
+        return speakers
+
     @property
     def players_by_base(self) -> list[list[str]]:
-        """Names of the agents that language models play, and of their past selves, grouped by base
-        model. The past self of an adapter shares the agent's base; the past self of a fully trained
-        model has separate weights."""
+        """Names of the `speakers`, grouped by base model. The past self of an adapter shares the
+        agent's base; the past self of a fully trained model has separate weights."""
         groups: dict[Hashable, list[str]] = {}
-        for agent, settings in self.config.language_agents.items():
-            key = NetworkKey("actor", settings.model)
-            groups.setdefault(self.base_of(key), []).append(agent)
-        for past in self.networks:
-            if past.slot is None:
-                continue
-            own_base = self.config.models[past.model].lora is None
-            base = past if own_base else self.base_of(NetworkKey("actor", past.model))
-            for agent, settings in self.config.agents.items():
-                if settings.speaks and settings.model == past.model:
-                    groups.setdefault(base, []).append(past_self(agent, past.slot))
+        for name, (_, key) in self.speakers.items():
+            base: Hashable = key
+            if key.kind == "actor" or self.settings(key).lora is not None:
+                base = self.base_of(NetworkKey("actor", key.model))
+            groups.setdefault(base, []).append(name)
         return list(groups.values())
 
     def device(self, key: NetworkKey) -> tuple[str, str]:

@@ -40,7 +40,7 @@ from .engine import (
 from .exact import Decision, EnumeratedGame, FiniteProblem
 from .headline import OWN_METRICS, Better, Headline
 from .history import TokenHistory, WindowExceeded
-from .host import FrozenCopy, Hosted, HostKind, HostWorker, ModelHost
+from .host import FrozenCopy, HostKind, HostWorker
 from .learner import (
     Accumulated,
     Learner,
@@ -90,14 +90,12 @@ __all__ = [
     "Headline",
     "HostKind",
     "HostWorker",
-    "Hosted",
     "Learner",
     "LearnerConstructor",
     "LearnerKind",
     "Listener",
     "Measured",
     "MemoryFootprint",
-    "ModelHost",
     "NetworkKey",
     "NodeAdvantages",
     "Objective",

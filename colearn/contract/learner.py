@@ -71,6 +71,8 @@ class Learner(Timed, ABC):
     """
 
     name: str
+    size: int
+    """Number of trained parameters."""
     steps: int
     """Number of optimiser steps so far, which is the version of the learner's weights."""
 
@@ -128,6 +130,10 @@ class Learner(Timed, ABC):
     @abstractmethod
     def weights(self) -> dict[str, Any]:
         """Trained weights for generators and export, by their names in transformers or peft."""
+
+    def fetch(self) -> None:
+        """Load the weights into this process's copy of the network, if the network itself is in
+        another process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-from colearn.contract import Learner, NetworkKey
 from colearn.models.sources import check_sources
 from colearn.record import Progress, RunWriter
 from colearn.record.checkpoints import SOURCES
 from colearn.record.files import write_text
 
-from .assemble import Assembly
 from .experience import Experience
 from .processes import Processes
+from .team import Team
 
 
 class CheckpointManager:
     """Writes a run's checkpoints and restores the newest undamaged one."""
 
-    def __init__(self, writer: RunWriter, assembly: Assembly, processes: Processes) -> None:
-        self.writer, self.processes = writer, processes
+    def __init__(self, writer: RunWriter, team: Team, processes: Processes) -> None:
+        self.writer, self.team, self.processes = writer, team, processes
         self.checkpoints = writer.folder.checkpoints
-        self.learners, self.copies = assembly.host.learners, assembly.copies
-        self.sources, self.settings = assembly.sources, assembly.run.config.run
+        self.settings = team.run.config.run
         self._kept: Progress | None = None
         self._at = monotonic()
         self.loaded = Path()
@@ -53,13 +50,11 @@ class CheckpointManager:
         changes = check_sources(
             checkpoint.path,
             checkpoint.sources,
-            self.sources,
+            self.team.sources,
             resumes=True,
             accepts=self.settings.accept_changes,
         )
-        load_learners(checkpoint.path, self.learners)
-        for key, copy in self.copies.items():
-            copy.load(checkpoint.path / str(key))
+        self.team.load(checkpoint.path)
         progress = checkpoint.progress
         progress.changes = list(dict.fromkeys((*progress.changes, *changes)))
         self._kept = None if changes else progress.model_copy()
@@ -87,22 +82,12 @@ class CheckpointManager:
             if self.processes.main:
                 keep = self.settings.keep_checkpoints
                 stack.enter_context(self.checkpoints.writing(progress, keep=keep))
-                for key, copy in self.copies.items():
-                    copy.save(aside / str(key))
                 if self.experience is not None:
                     self.experience.save(aside)
-                write_text(aside / SOURCES, json.dumps(self.sources, indent=1))
+                write_text(aside / SOURCES, json.dumps(self.team.sources, indent=1))
             self.processes.wait()
-            for key, learner in self.learners.items():
-                learner.save(aside / str(key))
+            self.team.save(aside, writes=self.processes.main)
         self.processes.wait()
         self._kept = progress.model_copy()
         self._at = monotonic()
         return self.checkpoints.at(progress.iteration)
-
-
-def load_learners(checkpoint: Path, learners: Mapping[NetworkKey, Learner]) -> None:
-    """Load every learner. Errors: CheckpointError for a checkpoint that is unreadable or from
-    another run."""
-    for key, learner in learners.items():
-        learner.load(checkpoint / str(key))

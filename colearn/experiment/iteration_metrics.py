@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from colearn.config import ResolvedRun
-from colearn.contract import ModelHost, TokenEngine
+from colearn.contract import TokenEngine
 from colearn.contract.timeline import Timed, Timeline
 from colearn.record.time_use import time_use
 from colearn.rollout.counts import Counts
@@ -15,6 +15,7 @@ from colearn.types import Tree
 
 from .collapse_metrics import collapse_metrics
 from .evaluation.played import lost_episodes, mean_objective, mean_overflow, mean_returns
+from .team import Team
 
 
 def rollout_metrics(
@@ -42,8 +43,8 @@ class RunClock:
     """Records the timeline of a run's generators and learners, and reads the results of the
     generators' parity checks."""
 
-    def __init__(self, host: ModelHost) -> None:
-        self.timeline, self._timed = Timeline(), _timed(host)
+    def __init__(self, team: Team) -> None:
+        self.timeline, self._timed = Timeline(), _timed(team)
         for name, source in self._timed.items():
             source.timeline, source.timed_as = self.timeline, name
 
@@ -69,14 +70,14 @@ def _parity_gaps(timed: Mapping[str, Timed]) -> dict[str, float]:
     }
 
 
-def _timed(host: ModelHost) -> dict[str, Timed]:
+def _timed(team: Team) -> dict[str, Timed]:
     """Generators and learners by their names in the timeline. A learner is named after its model.
     If there are several generators, each one is named after its first player."""
     timed: dict[str, Timed] = {}
-    for engine in host.engines:
-        first = next(name for name, player in host.players.items() if player.engine is engine)
-        several = len(host.engines) > 1
+    for engine in team.engines:
+        first = team.first_player(engine)
+        several = len(team.engines) > 1
         timed[f"generator/{first}" if several else "generator"] = engine
-    for key, learner in host.learners.items():
+    for key, learner in team.learners.items():
         timed[f"critic/{key.model}" if key.kind == "critic" else key.model] = learner
     return timed

@@ -27,20 +27,22 @@ from colearn.text.budget import exceeds, large_iteration
 from colearn.text.notes import note
 from colearn.types import Tree
 
-from .assemble import Assembly, assemble
 from .checkpoint_manager import CheckpointManager
 from .default_generator import with_default_generator
-from .evaluation.evaluate import evaluate_run
+from .evaluation.evaluate import evaluate_run, exact_evaluator
 from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .iteration_metrics import RunClock, rollout_metrics
 from .listeners import Listeners
+from .load_team import load_team
 from .part_states import restore_parts, settle_cast, store_parts
 from .processes import Processes
 from .run_summary import RunStatus, RunSummary
 from .stale_rollouts import StaleRollouts
 from .step_workers import StepWorkers, step_workers
+from .team import Team
+from .update.build_updater import build_updater
 from .update.updater import Updater
 
 Report = Callable[[Progress, dict[str, float]], None]
@@ -76,29 +78,31 @@ class Experiment:
             resources.callback(self.record.close)
             self._opened = resources.enter_context(contextlib.ExitStack())
             torch.manual_seed(derive_seed(config.run.seed, "torch"))
-            self.assembly: Assembly = assemble(config)
-            run, host, updater = self.assembly.run, self.assembly.host, self.assembly.updater
-            for closes in (run.task.close, host.close):
+            self.team: Team = load_team(config)
+            run = self.team.run
+            for closes in (run.task.close, self.team.close):
                 resources.callback(closes)
-            self.clock = RunClock(host)
+            self.updater = build_updater(self.team)
+            self.exact = exact_evaluator(self.team)
+            self.clock = RunClock(self.team)
             items = CheckedTask(run.task).items("train")
             self.record.open()
             self.folder = folder
-            self.checkpoints = CheckpointManager(self.record, self.assembly, self.processes)
+            self.checkpoints = CheckpointManager(self.record, self.team, self.processes)
             resumed = self.checkpoints.load() if resume else None
-            self._summary = RunSummary(self.record, self.assembly, resumed=resume)
+            self._summary = RunSummary(self.record, self.team, resumed=resume)
             self.record.rewind(resumed)
             self.progress = resumed or Progress()
             if resumed is None:
                 run.parts.advantage.restore({})
-                store_parts(self.progress, self.assembly)  # a given critic has means by item
+                store_parts(self.progress, run, self.updater)  # a given critic has means by item
             else:
                 self._publish()
-                restore_parts(resumed, self.assembly)
+                restore_parts(resumed, run, self.updater)
             self.episodes = TrainingEpisodes(
                 task=run.task,
                 items=items,
-                players=self.assembly.players,
+                players=self.team.players,
                 rollout=run.parts.rollout,
                 credit=run.parts.credit,
                 cast=run.cast,
@@ -106,7 +110,7 @@ class Experiment:
                 count=run.config.train.episodes,
                 order=run.config.run.order,
                 at_once=run.config.train.at_once,
-                uncertainty=None if updater is None else updater.surprise,
+                uncertainty=None if self.updater is None else self.updater.surprise,
             )
             self.experience: Experience = self._experience()
             resources.callback(lambda: self.experience.close())
@@ -114,28 +118,28 @@ class Experiment:
                 self.experience.restore(self.checkpoints.loaded, self._at)
             self.checkpoints.experience = self.experience
             self.listeners = Listeners(run, self.record, self.processes, self.progress)
-            for player in self.assembly.players.values():
-                resources.callback(player.close)
             self._resources = resources.pop_all()
         self._resumed, self._started = resume, False
         self._pool: StepWorkers | None = None
         self.interruption = Interruption(self.processes)
-        if updater is not None:
-            updater.changing = self.interruption.hold
+        if self.updater is not None:
+            self.updater.changing = self.interruption.hold
 
     def _experience(self) -> Experience:
-        run, host = self.assembly.run, self.assembly.host
+        run = self.team.run
         staleness = run.config.train.staleness if run.algorithm.learns else 0
         if not staleness:
             return SynchronousRollouts(self.episodes, self.processes)
-        for generator in host.engines:
+        for generator in self.team.engines:
             generator.lags = True
-        return StaleRollouts(self.episodes, self.processes, host.learners, self._publish, staleness)
+        return StaleRollouts(
+            self.episodes, self.processes, self.team.learners, self._publish, staleness
+        )
 
     def _publish(self) -> None:
         """Send the learners' weights to all generators. Errors: an error on one rank is raised on
         all ranks."""
-        self.processes.all_of(self.assembly.host.publish)
+        self.processes.all_of(self.team.publish)
 
     def run(self, report: Report | None = None) -> RunRecord:
         """Train to the end of the budget, with evaluations and checkpoints as configured, or
@@ -165,7 +169,7 @@ class Experiment:
         if self._started:
             return
         self._started = True
-        run, opened = self.assembly.run, self._opened
+        run, opened = self.team.run, self._opened
         self._write_run("running")
         self._pool = opened.enter_context(step_workers(run.config.run.step_workers, run.task))
         opened.enter_context(few_collections())
@@ -179,7 +183,7 @@ class Experiment:
         """Whether no iteration is left, because the budget is used up, a callback has stopped the
         run, or the algorithm does not learn."""
         stopped = self.listeners.stop is not None
-        return self.assembly.updater is None or stopped or self._done >= 1.0
+        return self.updater is None or stopped or self._done >= 1.0
 
     def step(self) -> dict[str, float]:
         """Run one iteration, which consists of rollout and update; returns the iteration's metrics.
@@ -249,7 +253,7 @@ class Experiment:
     def _done(self) -> float:
         """Used fraction of the training budget: the larger of the fractions in joint actions and in
         iterations."""
-        train, progress = self.assembly.run.config.train, self.progress
+        train, progress = self.team.run.config.train, self.progress
         share = progress.environment_steps / train.environment_steps
         if train.iterations is None:
             return share
@@ -298,27 +302,27 @@ class Experiment:
         """Whether this state is due for evaluation and was not already evaluated before a
         resume."""
         at = self.progress.iteration
-        due = over or at % self.assembly.run.config.evaluation.every == 0
+        due = over or at % self.team.run.config.evaluation.every == 0
         return due and self.progress.evaluated != at
 
     def _iteration(self) -> dict[str, float]:
-        updater = self.assembly.updater
+        updater = self.updater
         assert updater is not None, "a run without an updater is over"
         told = self.progress.iteration > 0 or self._tell_large_iteration()
-        staleness = self.assembly.run.config.train.staleness
+        staleness = self.team.run.config.train.staleness
         started, switches = time.perf_counter(), Checkpoint(generating=staleness > 0)
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
-        budget = self.assembly.run.config.train.environment_steps
+        budget = self.team.run.config.train.environment_steps
         if not told and exceeds(counts.joint_actions, budget):
             size = f"{counts.joint_actions:,}"
             note(f"train.environment_steps: {large_iteration(size, budget)}")
         self.listeners.rollout(trees)
         switches.check("the code of the task or of the algorithm's parts")
-        if not self.assembly.run.config.train.staleness:
+        if not self.team.run.config.train.staleness:
             with self._kept_if_lost():
-                self.assembly.host.rest()
+                self.team.rest()
         with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
             metrics = self._update(updater, trees, counts, started, rolled)
         switches.check("the code of the algorithm's parts")
@@ -327,7 +331,7 @@ class Experiment:
     def _tell_large_iteration(self) -> bool:
         """Report on stderr, before the first rollout, that one iteration may exceed the budget.
         Returns whether it was reported."""
-        run = self.assembly.run
+        run = self.team.run
         line = oversized(
             run.task,
             self.episodes.items,
@@ -344,8 +348,8 @@ class Experiment:
         """Whether an interrupted update can be abandoned before it changes a model; the resumed run
         then repeats the update. False if the update uses experience that was rolled out ahead, or
         if models in other threads or processes change at the same time."""
-        local = self.assembly.run.config.run.learner.name == "local"
-        return local and self.assembly.host.serial and not self.assembly.run.config.train.staleness
+        local = self.team.run.config.run.learner.name == "local"
+        return local and self.team.serial and not self.team.run.config.train.staleness
 
     def _update(
         self,
@@ -356,17 +360,17 @@ class Experiment:
         rolled: float,
     ) -> dict[str, float]:
         """Run the part of an iteration that changes the state, and write its line of metrics."""
-        progress, train = self.progress, self.assembly.run.config.train
+        progress, train = self.progress, self.team.run.config.train
         try:
             metrics = updater.update(
                 trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
             )
         except Interrupted:  # before a model has changed; the next step repeats the update
-            restore_parts(progress, self.assembly)
+            restore_parts(progress, self.team.run, updater)
             raise
         self.interruption.hold()
-        settle_cast(self.assembly, trees)
-        store_parts(progress, self.assembly)
+        settle_cast(self.team, trees)
+        store_parts(progress, self.team.run, updater)
         progress.iteration += 1
         progress.episodes += train.episodes
         progress.environment_steps += counts.joint_actions
@@ -385,7 +389,7 @@ class Experiment:
         ended = time.perf_counter()
         progress.wall_seconds += ended - started
         metrics |= {
-            **rollout_metrics(trees, counts, self.assembly.run),
+            **rollout_metrics(trees, counts, self.team.run),
             **self.clock.metrics(started, rolled, ended),
             **self.experience.metrics(),
         }
@@ -399,11 +403,11 @@ class Experiment:
         best so far."""
         self.experience.settle()
         with self._kept_if_lost():
-            if self.assembly.run.config.train.staleness:
+            if self.team.run.config.train.staleness:
                 self._publish()
             with checked("the code of the task"):
-                evaluation = evaluate_run(self.assembly, self.processes, self._pool)
-        progress, headline = self.progress, self.assembly.run.headline
+                evaluation = evaluate_run(self.team, self.exact, self.processes, self._pool)
+        progress, headline = self.progress, self.team.run.headline
         with self.interruption.held():
             self.listeners.evaluation(evaluation.trees, evaluation.metrics)
             value = evaluation.metrics[headline.metric]

@@ -18,7 +18,7 @@ from colearn.contract.task_results import validate_costs
 from colearn.record import Progress, RunRecord, RunWriter
 from colearn.value_model.given import critic_joint_actions
 
-from .assemble import Assembly
+from .team import Team
 
 RunStatus = Literal["running", "interrupted", "finished"]
 
@@ -26,10 +26,10 @@ RunStatus = Literal["running", "interrupted", "finished"]
 class RunSummary:
     """The content of run.json, updated during the run."""
 
-    def __init__(self, writer: RunWriter, assembly: Assembly, *, resumed: bool) -> None:
-        self.writer, self.assembly = writer, assembly
+    def __init__(self, writer: RunWriter, team: Team, *, resumed: bool) -> None:
+        self.writer, self.team = writer, team
         self._earlier_costs = writer.folder.record().costs if resumed else {}
-        self.critic_joint_actions = critic_joint_actions(assembly.run, 0)
+        self.critic_joint_actions = critic_joint_actions(team.run, 0)
         self.elsewhere: Mapping[str, float] = {}
         """Costs of the task's services in worker processes."""
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -38,7 +38,7 @@ class RunSummary:
         self, status: RunStatus, progress: Progress, *, stopped: str | None = None
     ) -> RunRecord:
         """Write run.json; returns its content."""
-        config, task = self.assembly.run.config, self.assembly.run.task
+        config, task = self.team.run.config, self.team.run.task
         evaluations = self.writer.folder.evaluations()
         record = RunRecord(
             status=status,
@@ -63,7 +63,7 @@ class RunSummary:
             updates=progress.updates,
             changes=tuple(progress.changes),
             optimum=task.optimum,
-            headline=self.assembly.run.headline,
+            headline=self.team.run.headline,
             best=progress.best,
             costs=self._costs(),
             first=evaluations[0].metrics if evaluations else {},
@@ -75,8 +75,8 @@ class RunSummary:
     def _trained_parameters(self) -> dict[str, int]:
         """Number of trained parameters of each actor's model and of each critic."""
         return {
-            key.model if key.kind == "actor" else str(key): number
-            for key, number in self.assembly.host.parameters.items()
+            key.model if key.kind == "actor" else str(key): learner.size
+            for key, learner in self.team.learners.items()
         }
 
     def _costs(self) -> dict[str, float]:
@@ -85,7 +85,7 @@ class RunSummary:
 
         Errors: TaskError for a total that is not a finite number.
         """
-        costs = CheckedTask(self.assembly.run.task).costs()
+        costs = CheckedTask(self.team.run.task).costs()
         parts = (self._earlier_costs, costs, validate_costs(self.elsewhere))
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: sum(part.get(name, 0.0) for part in parts) for name in names}

@@ -50,6 +50,7 @@ class NetworkLearner(Learner):
         self.token_budget = token_budget
         self.entropy = entropy
         self.parameters = network.trained()
+        self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
 
     @property

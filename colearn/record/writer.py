@@ -94,7 +94,7 @@ class RunWriter:
                 before["path"] = after.get("path")
 
     def open(self) -> None:
-        """Create the folder. This method is called after the run has been assembled."""
+        """Create the folder. This method is called after the team has been loaded."""
         if not self.writes:
             return
         with self.writing():

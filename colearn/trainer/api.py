@@ -120,7 +120,7 @@ class Trainer(Experiment):
 
         Errors: as for `run`.
         """
-        with ShortTraceback(), RunProgress(self.assembly.run.config) as progress:
+        with ShortTraceback(), RunProgress(self.team.run.config) as progress:
             record = self.run(progress.started(self))
             progress.ended(record.ending)
         return read_result(self.folder, self._objects)

@@ -31,7 +31,7 @@ class RunProgress:
 
     def started(self, experiment: Experiment) -> Report:
         """Show the start of a run; the returned function receives the experiment's reports."""
-        run, at = experiment.assembly.run, experiment.progress.iteration
+        run, at = experiment.team.run, experiment.progress.iteration
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self.headline.metric)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from colearn.contract import HostKind, ModelHost, NetworkKey
+from colearn.contract import HostKind, NetworkKey
 from colearn.contract.host import Given
-from colearn.experiment.hosts.local import LocalHost
+from colearn.experiment.hosts.local_team import local_team
+from colearn.experiment.team import Team
 
 CALLED: list[list[str]] = []
 """The names of the models of every round of calls, as they were made."""
@@ -16,12 +17,11 @@ CALLED: list[list[str]] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Backward(HostKind):
-    def build(self, run: Any, tokenizers: Any) -> ModelHost:
-        return BackwardHost(run, tokenizers)
+    def build(self, run: Any, tokenizers: Any) -> Team:
+        return replace(local_team(run, tokenizers), together=backward)
 
 
-class BackwardHost(LocalHost):
-    def together(self, calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
-        CALLED.append([str(key) for key in reversed(calls)])
-        results = {key: calls[key]() for key in reversed(calls)}
-        return {key: results[key] for key in calls}
+def backward(calls: Mapping[NetworkKey, Callable[[], Given]]) -> dict[NetworkKey, Given]:
+    CALLED.append([str(key) for key in reversed(calls)])
+    results = {key: calls[key]() for key in reversed(calls)}
+    return {key: results[key] for key in calls}

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract import HostKind, ModelHost
+from colearn.contract import HostKind
 from colearn.errors import ModelLost
 from colearn.experiment.hosts.links import Call
 from colearn.experiment.hosts.model_worker import ModelWorker
-from colearn.experiment.hosts.remote_host import RemoteHost
+from colearn.experiment.hosts.remote_team import remote_team
+from colearn.experiment.team import Team
 
 WORKERS: list[tuple[str, ModelWorker]] = []
 """The models and the worker of every group of the last host."""
@@ -46,5 +47,5 @@ _TURN = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class Pickled(HostKind):
-    def build(self, run: Any, tokenizers: Any) -> ModelHost:
-        return RemoteHost(run, tokenizers, PickledWorkers())
+    def build(self, run: Any, tokenizers: Any) -> Team:
+        return remote_team(run, tokenizers, PickledWorkers())

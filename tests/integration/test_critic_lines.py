@@ -43,7 +43,7 @@ def test_a_line_says_by_turn_what_the_update_s_values_left(
     frozen: bool, model: str, tmp_path: Path
 ) -> None:
     experiment = Experiment(load_config(settings(model, frozen)), tmp_path / "run")
-    trees, updater = experiment.trees(), experiment.assembly.updater
+    trees, updater = experiment.trees(), experiment.updater
     assert updater is not None and updater.critic is not None
     values = updater.critic.values(trees)
     experiment.run()

@@ -54,7 +54,7 @@ def test_a_critic_takes_its_own_number_of_steps(model: str, tmp_path: Path) -> N
     config = load_config(settings(model, epochs=3, minibatch=4))
     experiment = Experiment(config, tmp_path / "run")
     experiment.run()
-    learners = experiment.assembly.host.learners
+    learners = experiment.team.learners
     # two iterations of 8 joint actions: 3 epochs of two minibatches, and one step of each actor
     assert learners[TEAM].steps == 12
     assert learners[NetworkKey("actor", "ada")].steps == 2
@@ -76,7 +76,7 @@ def test_its_steps_change_no_actor_within_the_iteration(model: str, tmp_path: Pa
         config = load_config(settings(model, **own), {"train.environment_steps": 8})
         experiment = Experiment(config, tmp_path / str(number))
         experiment.run()
-        weights.append(experiment.assembly.host.learners[NetworkKey("actor", "ben")].weights())
+        weights.append(experiment.team.learners[NetworkKey("actor", "ben")].weights())
     one, other = weights
     assert all(bool((one[name] == other[name]).all()) for name in one)
 
@@ -114,7 +114,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_critic_that_it_had(
         del recorded["critic"]["baseline"]
     path.write_text(yaml.safe_dump(recorded, sort_keys=False))
     resumed = Experiment(load_config(config), folder, resume=True)
-    updater = resumed.assembly.updater
+    updater = resumed.updater
     resumed.run()
     assert updater is not None and not updater.item_baseline
     assert RunFolder(folder).settings()["critic"]["baseline"] == "none"
@@ -161,7 +161,7 @@ def test_a_residual_is_compared_with_each_return_once(
     config = load_config(settings(model, frozen, baseline="item"), {"train.epochs": 2})
     experiment = Experiment(config, tmp_path / "run")
     experiment.run()
-    updater = experiment.assembly.updater
+    updater = experiment.updater
     assert updater is not None
     # two iterations of four episodes, whose value is that of both agents
     assert updater.item_means.state["team\x1f0\x1f\x1fsquare"][1] == 0.75 * 8 + 8
@@ -187,9 +187,9 @@ def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
     own = settings(model, head="ridge", baseline=baseline)
     config = load_config(own, {"train.environment_steps": 8})
     experiment = Experiment(config, tmp_path / "run")
-    trees, updater = experiment.trees(), experiment.assembly.updater
+    trees, updater = experiment.trees(), experiment.updater
     assert updater is not None and updater.critic is not None
-    network = experiment.assembly.host.networks[TEAM]
+    network = experiment.team.networks[TEAM]
     trunk = {k: v.clone() for k, v in network.state().items() if not k.startswith("head.")}
     states: list[torch.Tensor] = []
     hook = network.head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
@@ -201,7 +201,7 @@ def test_a_solved_head_is_the_regression_of_the_returns_on_the_trunk_s_states(
     read = torch.cat(states)
     returns = torch.tensor([tree.returns(1.0)[1:] for tree in trees]).flatten()
     if baseline == "item":
-        parts = experiment.assembly.run.parts
+        parts = experiment.team.run.parts
         means = ItemMeans().offsets(updater.critic.critic, parts.credited(trees))
         returns -= torch.tensor([one["ada"][turn] for one in means for turn in (0, 1)])
     values = network.head(read)
@@ -219,7 +219,7 @@ def test_a_solved_head_goes_on_with_the_experience_that_it_has_kept(
             changed = load_config(config, {"train.environment_steps": budget})
             experiment = Experiment(changed, tmp_path / name, resume=number > 0)
             experiment.run()
-        weights.append(experiment.assembly.host.networks[TEAM].head.linear.weight)
+        weights.append(experiment.team.networks[TEAM].head.linear.weight)
     assert weights[0].any() and torch.equal(*weights)
 
 

@@ -12,9 +12,8 @@ from exported import serving
 from tiny import save_model
 
 from colearn.config import load_config
-from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.evaluate import evaluate_team
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run
@@ -96,8 +95,8 @@ def test_roles_behind_servers_answer_as_in_training_under_greedy_decoding(made, 
     Experiment(load_config(config), tmp_path / "run").run()
     folders = export_run(tmp_path / "run", tmp_path / "roles")
     source = load_source(str(tmp_path / "run"))
-    parts = assemble(source)
-    load_learners(RunFolder(tmp_path / "run").checkpoints.choose().path, parts.host.learners)
+    parts = load_team(source)
+    parts.load(RunFolder(tmp_path / "run").checkpoints.choose().path)
     local = evaluate_team(
         parts.run.task,
         parts.players,

@@ -17,8 +17,8 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 from colearn.agents import ChatFormat
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
 from colearn.experiment.evaluation.evaluate import evaluate_team
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run
@@ -92,7 +92,7 @@ def test_greedy_answers_end_where_transformers_ends_them(model: tuple[str, list[
     folder, _ = model
     config = settings(folder, task={"name": "notes", "horizon": 1, "items": 12})
     config["agents"] = {"*": {"sampling": {"max_tokens": 40}}}
-    parts = assemble(load_config(config, {"evaluation.greedy": True}))
+    parts = load_team(load_config(config, {"evaluation.greedy": True}))
     trees = evaluate_team(
         parts.run.task,
         parts.players,

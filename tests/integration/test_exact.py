@@ -13,9 +13,11 @@ from tiny import Notes
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.evaluation.evaluate import exact_evaluator
 from colearn.experiment.evaluation.exact import COLD, DECODINGS, ExactEvaluator
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
+from colearn.experiment.team import Team
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 
@@ -49,18 +51,23 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
-def team(_cache: Any) -> Assembly:
+def team(_cache: Any) -> Team:
     """Warm for a moment only: replies are rejected now and then, and hot sampling adds to it."""
-    return assemble(load_config(settings()))
+    return load_team(load_config(settings()))
 
 
-def played(team: Assembly, episodes: int) -> list[Any]:
+@pytest.fixture(scope="module")
+def exact(team: Team) -> Any:
+    return exact_evaluator(team)
+
+
+def played(team: Team, episodes: int) -> list[Any]:
     items = list(team.run.task.items("test")) * episodes
     return grow(team.run.task, items, team.players, Chain(), seed=3)[0]
 
 
 @pytest.fixture(scope="module")
-def episodes(team: Assembly) -> list[Any]:
+def episodes(team: Team) -> list[Any]:
     return played(team, EPISODES)
 
 
@@ -84,24 +91,24 @@ def strict_return(team, tree):
 
 
 @pytest.mark.slow
-def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes):
+def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes, exact):
     returns = np.array([strict_return(team, tree)[0] for tree in episodes])
     error = returns.std() / EPISODES**0.5
-    assert abs(returns.mean() - team.exact.metrics()["exact_return"]) < 4 * error
+    assert abs(returns.mean() - exact.metrics()["exact_return"]) < 4 * error
     assert error < 0.05, "or the comparison says nothing"
 
 
 @pytest.mark.slow
-def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes):
+def test_replies_are_rejected_as_often_as_the_tables_say(team, episodes, exact):
     rejected = np.mean([strict_return(team, tree)[1] for tree in episodes])
-    expected = team.exact.metrics()["exact_rejected"]
+    expected = exact.metrics()["exact_rejected"]
     assert expected > 0.005, "or there is nothing to see"
     assert abs(rejected - expected) < 4 * (expected / EPISODES) ** 0.5
 
 
-def test_a_table_holds_the_generators_own_probabilities(team):
-    policy, _ = team.exact.evaluate()
-    privates = {agent: team.exact.histories.private(agent) for agent in team.run.task.agents}
+def test_a_table_holds_the_generators_own_probabilities(team, exact):
+    policy, _ = exact.evaluate()
+    privates = {agent: exact.histories.private(agent) for agent in team.run.task.agents}
     seen = 0
     for tree in played(team, 200):
         if strict_return(team, tree)[1]:
@@ -119,17 +126,15 @@ def test_a_table_holds_the_generators_own_probabilities(team):
     assert seen > 500
 
 
-def test_a_small_token_budget_changes_nothing(team):
-    small = team.exact.__class__(
-        team.run.task, team.exact.specs, team.exact.networks, token_budget=12
-    )
-    for agent, tables in team.exact.evaluate()[0].items():
+def test_a_small_token_budget_changes_nothing(team, exact):
+    small = exact.__class__(team.run.task, exact.specs, exact.networks, token_budget=12)
+    for agent, tables in exact.evaluate()[0].items():
         for table, other in zip(tables, small.evaluate()[0][agent], strict=True):
             assert table == pytest.approx(other, abs=1e-6)
     # 1e-6 of a probability, of each agent at each turn, moves the value by that much of a reward
     largest = abs(team.run.task.model.reward).max() * team.run.task.reward_scale
     bound = 1e-6 * largest * len(team.run.task.agents) * team.run.task.horizon
-    assert small.metrics() == pytest.approx(team.exact.metrics(), abs=bound)
+    assert small.metrics() == pytest.approx(exact.metrics(), abs=bound)
 
 
 @pytest.mark.parametrize("token_budget", [16384, 40])
@@ -138,12 +143,14 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
     words = {"listen": "listen now", "open-left": "open the left", "open-right": "open the right"}
     for texts in ({}, words):
         task = {"name": "dpomdp", "problem": "dec_tiger", "words": texts, "opening": "start"}
-        parts = assemble(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
-        for network in parts.exact.networks.values():
+        whole = exact_evaluator(
+            load_team(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
+        )
+        for network in whole.networks.values():
             with torch.no_grad():
                 network.base.causal.model.norm.weight *= 8.0  # all logits
         evaluator = ExactEvaluator(
-            parts.run.task, parts.exact.specs, parts.exact.networks, token_budget=token_budget
+            whole.task, whole.specs, whole.networks, token_budget=token_budget
         )
         sums = [
             table.sum(axis=1).max()
@@ -155,19 +162,19 @@ def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
         assert max(sums) > 0.99, "or the policy is not sharp"
 
 
-def test_the_cold_value_is_that_of_the_same_weights_sampled_colder(team):
+def test_the_cold_value_is_that_of_the_same_weights_sampled_colder(exact):
     colder = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, "temperature": COLD}}}}
-    metrics = assemble(load_config(colder)).exact.metrics()
-    assert team.exact.metrics()["exact_return_cold"] == pytest.approx(metrics["exact_return"])
+    metrics = exact_evaluator(load_team(load_config(colder))).metrics()
+    assert exact.metrics()["exact_return_cold"] == pytest.approx(metrics["exact_return"])
     assert metrics["exact_return_cold"] == pytest.approx(metrics["exact_return"])
-    assert abs(team.exact.metrics()["exact_return"] - metrics["exact_return"]) > 0.1
+    assert abs(exact.metrics()["exact_return"] - metrics["exact_return"]) > 0.1
 
 
-def test_the_greedy_value_is_what_a_greedy_episode_earns(team):
+def test_the_greedy_value_is_what_a_greedy_episode_earns(team, exact):
     """two_step is deterministic, and so is greedy decoding."""
     items = list(team.run.task.items("test"))
     [tree] = grow(team.run.task, items, team.players, Chain(), seed=3, greedy=True)[0]
-    assert team.exact.metrics()["exact_return_greedy"] == pytest.approx(tree.returns(1.0)[0])
+    assert exact.metrics()["exact_return_greedy"] == pytest.approx(tree.returns(1.0)[0])
 
 
 def annealed(**sampling: Any) -> Any:
@@ -191,8 +198,8 @@ def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(
 
 def test_an_annealed_run_is_evaluated_at_its_last_temperature():
     cooling = annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0})
-    metrics, cold = assemble(cooling).exact.metrics(), annealed(temperature=0.4)
-    assert metrics == pytest.approx(assemble(cold).exact.metrics())
+    metrics, cold = exact_evaluator(load_team(cooling)).metrics(), annealed(temperature=0.4)
+    assert metrics == pytest.approx(exact_evaluator(load_team(cold)).metrics())
 
 
 def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
@@ -202,13 +209,13 @@ def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
     assert 0.0 <= result.last["exact_rejected"] <= 1.0
 
 
-def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(team):
+def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(exact):
     with pytest.raises(ConfigError, match=r"^evaluation\.exact: needs a finite task [^\n]+$"):
-        ExactEvaluator(Notes(), team.exact.specs, team.exact.networks, token_budget=100)
+        ExactEvaluator(Notes(), exact.specs, exact.networks, token_budget=100)
 
 
 @pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}, {"temperature": 0}])
 def test_a_cut_distribution_cannot_be_evaluated_exactly(cut):
     chosen = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, **cut}}}}
     with pytest.raises(ConfigError, match=r"^evaluation\.exact: agents\.agent_1\.sampling [^\n]+$"):
-        assemble(load_config(chosen))
+        load_team(load_config(chosen))

@@ -62,7 +62,7 @@ def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_ask
 def requested(run: Experiment, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of requests in the calls of its generators from now on."""
     sizes = list[int]()
-    for generator in run.assembly.host.engines:
+    for generator in run.team.engines:
         worker: Any = generator._worker  # type: ignore[attr-defined]
 
         def watched(*jobs: Any, submit: Any = worker.submit) -> None:
@@ -104,7 +104,7 @@ class Watched(Experience):
         return self.inner.take(at, pool=pool)
 
     def published(self, at: TrainingPoint) -> None:
-        steps = {learner.steps for learner in self.run.assembly.host.learners.values()}
+        steps = {learner.steps for learner in self.run.team.learners.values()}
         self.told.append(("published", at.iteration, at.episodes, steps))
 
     def close(self) -> None:

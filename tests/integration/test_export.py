@@ -23,9 +23,8 @@ import colearn
 from colearn.cli import main
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.evaluate import evaluate_team
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run, read_manifest, verify
@@ -92,8 +91,8 @@ def adapters(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
 
 def greedy(run: Path, step: int | None = None) -> list[Tree[Any]]:
     """Episodes on the held-out items as the trainer plays them."""
-    parts = assemble(load_config(run / "config.yaml", {"evaluation.greedy": True}))
-    load_learners(RunFolder(run).checkpoints.choose(step or "last").path, parts.host.learners)
+    parts = load_team(load_config(run / "config.yaml", {"evaluation.greedy": True}))
+    parts.load(RunFolder(run).checkpoints.choose(step or "last").path)
     return evaluate_team(
         parts.run.task,
         parts.players,

@@ -22,10 +22,10 @@ from colearn.contract import AgentValues
 from colearn.contract.checked_task import item_name
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint_manager import load_learners
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.study.held_out import held_out_episodes
+from colearn.experiment.update.build_updater import build_updater
 from colearn.export import export_critics, verify
 from colearn.record import RunFolder
 from colearn.record.transcript import transcript
@@ -78,10 +78,11 @@ def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
     folder = RunFolder(run)
     checkpoint = folder.checkpoints.choose().path
     trees = held_out_episodes(folder.config(), checkpoint)
-    assembly = assemble(folder.config())
-    load_learners(checkpoint, assembly.host.learners)
-    assert assembly.updater is not None and assembly.updater.critic is not None
-    return trees, assembly.updater.critic.values(trees)
+    team = load_team(folder.config())
+    team.load(checkpoint)
+    updater = build_updater(team)
+    assert updater is not None and updater.critic is not None
+    return trees, updater.critic.values(trees)
 
 
 def streams(tree: Tree[Any]) -> list[list[str]]:

@@ -56,7 +56,7 @@ def test_each_chain_forks_at_the_node_that_surprised_the_current_critic_most(
     seen = set()
     with run:
         for _ in range(3):
-            updater = run.assembly.updater
+            updater = run.updater
             assert updater is not None
             measure = updater.surprise
             assert measure is not None

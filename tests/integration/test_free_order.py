@@ -21,7 +21,7 @@ from colearn.config import Config
 from colearn.contract import ActionRequest, Player, TokenAnswer
 from colearn.credit.shared_reward import SharedReward
 from colearn.errors import TaskError
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.rollout import lockstep
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
@@ -117,7 +117,7 @@ def test_a_workflow_in_lockstep_repeats_bit_for_bit(tmp_path):
     )
 
     def played() -> list[Tree[Any]]:
-        parts = assemble(config)
+        parts = load_team(config)
         items = parts.run.task.items("train")[:3]
         return grow(parts.run.task, items, parts.players, parts.run.parts.rollout, seed=0)[0]
 

@@ -48,7 +48,7 @@ def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(
     assert record.first[f"return/{learner}"] < 0.5
     assert record.last[f"return/{learner}"] > 0.9
     assert record.last[f"return/{other}"] == -record.last[f"return/{learner}"]
-    assert list(map(str, experiment.assembly.host.learners)) == [f"actor-{learner}"]
+    assert list(map(str, experiment.team.learners)) == [f"actor-{learner}"]
 
 
 def test_a_seat_may_be_played_by_a_server_and_is_not_trained(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_seat_may_be_played_by_a_server_and_is_not_trained(tmp_path: Path) -> 
         config = load_config({**PENNIES, "agents": seats, "train": short})
         experiment = Experiment(config, tmp_path / "run")
         record = experiment.run()
-    assert list(map(str, experiment.assembly.host.learners)) == ["actor-row"]
+    assert list(map(str, experiment.team.learners)) == ["actor-row"]
     # 2 iterations of 2 episodes with K=16, and two evaluations of 64
     assert len(endpoint.requests) == 64 + 2 * 64
     assert {body["messages"][-1]["content"] for body in endpoint.requests} == {

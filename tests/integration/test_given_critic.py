@@ -16,8 +16,9 @@ from tiny import register, save_model
 from colearn.config import load_config
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
+from colearn.experiment.update.build_updater import build_updater
 from colearn.export import export_critics
 from colearn.models.network import HEAD
 from colearn.record import RunFolder, read_run
@@ -71,7 +72,7 @@ def given(model: str, kept: Path, **changes: Any) -> dict[str, Any]:
 
 
 def state(experiment: Experiment) -> dict[str, torch.Tensor]:
-    network = experiment.assembly.host.networks[TEAM]
+    network = experiment.team.networks[TEAM]
     return {name: one.detach().clone() for name, one in network.state().items()}
 
 
@@ -79,7 +80,7 @@ def test_a_run_starts_from_the_weights_and_the_head_that_were_kept(
     model: str, run: Path, kept: Path
 ) -> None:
     checkpoint = RunFolder(run).checkpoints.choose().path / "critic-team" / "weights.safetensors"
-    network = assemble(load_config(given(model, kept))).host.networks[TEAM]
+    network = load_team(load_config(given(model, kept))).networks[TEAM]
     expected = load_file(checkpoint)
     assert network.state().keys() == expected.keys()
     for name, tensor in network.state().items():
@@ -87,10 +88,8 @@ def test_a_run_starts_from_the_weights_and_the_head_that_were_kept(
 
 
 def test_a_run_s_folder_gives_its_newest_critic(model: str, run: Path, kept: Path) -> None:
-    by_run = assemble(load_config(given(model, run))).host.networks[TEAM].state()
-    for name, tensor in (
-        assemble(load_config(given(model, kept))).host.networks[TEAM].state().items()
-    ):
+    by_run = load_team(load_config(given(model, run))).networks[TEAM].state()
+    for name, tensor in load_team(load_config(given(model, kept))).networks[TEAM].state().items():
         assert torch.equal(tensor, by_run[name])
 
 
@@ -98,7 +97,7 @@ def test_a_run_goes_on_from_the_means_by_item_of_its_critic(model: str, tmp_path
     critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
     Experiment(load_config(settings(model, critic=critic)), tmp_path / "run").run()
     means = RunFolder(tmp_path / "run").checkpoints.choose().progress.item_means
-    updater = assemble(load_config(given(model, tmp_path / "run"))).updater
+    updater = build_updater(load_team(load_config(given(model, tmp_path / "run"))))
     assert updater is not None and updater.item_baseline
     assert updater.item_means.state == means != {}
 
@@ -113,7 +112,7 @@ def test_a_checkpoint_before_the_first_update_has_the_means_of_a_given_critic(
         begun.evaluate()
     resumed = Experiment(config, tmp_path / "next", resume=True)
     assert resumed.progress.iteration == 0
-    (one, other) = (one.assembly.updater.item_means.state for one in (begun, resumed))
+    (one, other) = (one.updater.item_means.state for one in (begun, resumed))
     assert one == other != {}
 
 
@@ -125,7 +124,7 @@ def test_critics_with_and_without_means_by_item_are_one_line(model: str, tmp_pat
     manifest.model_copy(update={"item_means": {"ada\x1f0": (1.0, 1.0)}}).write(folders["ada"])
     config = given(model, tmp_path / "out", algorithm=algorithm)
     with pytest.raises(ConfigError, match=r"^critic\.from: some critics of .* have means by item"):
-        assemble(load_config(config))
+        load_team(load_config(config))
 
 
 @pytest.mark.parametrize("baseline", ["none", "item"])
@@ -134,17 +133,17 @@ def test_a_baseline_that_is_not_the_given_critic_s_is_one_line(
 ) -> None:
     config = load_config(given(model, kept, critic={"baseline": baseline}))
     if baseline == "none":  # what the given critic has
-        assert not assemble(config).run.config.critic.item_baseline
+        assert not load_team(config).run.config.critic.item_baseline
         return
     with pytest.raises(ConfigError, match=r"^critic\.baseline: is item, .* has none; set it to nu"):
-        assemble(config)
+        load_team(config)
 
 
 def test_each_agent_is_given_the_critic_of_its_name(model: str, tmp_path: Path) -> None:
     algorithm = {"name": "collm_dc"}
     Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()
     folders = export_critics(tmp_path / "run", tmp_path / "out")
-    networks = assemble(load_config(given(model, tmp_path / "out", algorithm=algorithm))).host
+    networks = load_team(load_config(given(model, tmp_path / "out", algorithm=algorithm)))
     for agent, folder in folders.items():
         head = networks.networks[NetworkKey("critic", agent)].head
         assert torch.equal(head.linear.weight, load_file(folder / HEAD)["linear.weight"])
@@ -157,7 +156,7 @@ def test_a_frozen_critic_keeps_its_weights_and_is_centred_on_the_first_returns(
         load_config(given(model, kept, critic={"frozen": 1.0})), tmp_path / "run"
     )
     before, trees = state(experiment), experiment.trees()
-    parts, updater = experiment.assembly.run.parts, experiment.assembly.updater
+    parts, updater = experiment.team.run.parts, experiment.updater
     assert updater is not None and updater.critic is not None
     told = list(pairs(parts.credited(trees), updater.critic.values(trees), of_state=True))
     by = sum(pair.actual - pair.value for pair in told) / len(told)
@@ -214,7 +213,7 @@ MISFITS = {
 def test_a_critic_that_does_not_fit_is_one_line(name: str, model: str, kept: Path) -> None:
     changes, told = MISFITS[name]
     with pytest.raises(ConfigError, match=told) as error:
-        assemble(load_config(given(model, kept, **changes)))
+        load_team(load_config(given(model, kept, **changes)))
     assert str(error.value).startswith("critic.from: ") and "\n" not in str(error.value)
 
 
@@ -233,8 +232,8 @@ def test_a_critic_of_another_task_or_team_is_one_line_or_foreign(
     (copy / "critic.json").write_text(json.dumps(manifest | {field: value}))
     write_checksums(copy)
     with pytest.raises(ConfigError, match=told):
-        assemble(load_config(given(model, copy)))
-    assemble(load_config(given(model, copy, critic={"foreign": True})))
+        load_team(load_config(given(model, copy)))
+    load_team(load_config(given(model, copy, critic={"foreign": True})))
 
 
 def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) -> None:
@@ -242,7 +241,7 @@ def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) ->
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
     with pytest.raises(ConfigError, match=r"^critic\.from: .*model\.safetensors"):
-        assemble(load_config(given(model, copy)))
+        load_team(load_config(given(model, copy)))
 
 
 def test_returns_of_another_scale_are_one_line(model: str, kept: Path, tmp_path: Path) -> None:
@@ -261,7 +260,7 @@ def test_returns_of_another_scale_are_one_line(model: str, kept: Path, tmp_path:
 
 def test_a_place_without_a_critic_is_one_line(model: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^critic\.from: no critic in .*no critic\.json"):
-        assemble(load_config(given(model, tmp_path)))
+        load_team(load_config(given(model, tmp_path)))
 
 
 def test_frozen_needs_a_critic_from_elsewhere(model: str) -> None:
@@ -273,5 +272,5 @@ def test_frozen_needs_a_critic_from_elsewhere(model: str) -> None:
 
 def test_a_given_critic_replaces_the_path(model: str, kept: Path) -> None:
     config = load_config(given(model, kept), {"critic.path": "nowhere/to-be-found"})
-    head = assemble(config).host.networks[TEAM].head
+    head = load_team(config).networks[TEAM].head
     assert torch.equal(head.linear.weight, load_file(kept / HEAD)["linear.weight"])

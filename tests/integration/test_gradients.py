@@ -25,7 +25,8 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.credit.shared_reward import SharedReward
 from colearn.critic.centralized import Centralized
 from colearn.critic.decentralized import Decentralized
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.experiment.update.objective import ActorObjective
 from colearn.learn.batch import make_batch
 from colearn.learn.local_learner import LocalLearner
@@ -478,8 +479,8 @@ def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
             "run": {"device": "cpu"},
         }
     )
-    parts = assemble(config)
-    assert len(parts.host.learners) == len(set(played.values()))
+    parts = load_team(config)
+    assert len(parts.learners) == len(set(played.values()))
     trees, _ = grow(
         parts.run.task,
         parts.run.task.items("train"),
@@ -489,11 +490,11 @@ def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
     )
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.host.learners.items()
+        for name, learner in parts.learners.items()
     }
-    metrics = parts.updater.update(trees, 0)
+    metrics = build_updater(parts).update(trees, 0)
     assert all(np.isfinite(value) for value in metrics.values())
-    for name, learner in parts.host.learners.items():
+    for name, learner in parts.learners.items():
         moved = [k for k, v in learner.weights().items() if not torch.equal(v, before[name][k])]
         assert moved, name
 

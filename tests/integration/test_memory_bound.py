@@ -61,19 +61,19 @@ def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict
     plays: dict[str, Callable[[], object]] = {
         "rollout": lambda: run.experience.take(TrainingPoint(0, 0, 0.0)),
         "evaluation": lambda: evaluate_team(
-            run.assembly.run.task,
-            run.assembly.players,
+            run.team.run.task,
+            run.team.players,
             config.evaluation,
             seed=0,
-            credit=run.assembly.run.parts.credit,
-            cast=run.assembly.run.cast,
+            credit=run.team.run.parts.credit,
+            cast=run.team.run.cast,
             processes=run.processes,
         ),
     }
     found: dict[str, list[int]] = {}
     for phase, play in plays.items():
         with Ledger() as ledger:
-            for one in run.assembly.host.networks.values():
+            for one in run.team.networks.values():
                 for weight in one.base.causal.parameters():
                     ledger._note(weight.untyped_storage())
             weights = ledger.live

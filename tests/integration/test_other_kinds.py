@@ -15,7 +15,9 @@ from tiny import Notes, cast, play, register, save_model
 from colearn.config import Config
 from colearn.contract import NetworkKey
 from colearn.estimate.run_estimate import estimate
-from colearn.experiment.assemble import Assembly, assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.team import Team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
 
 
@@ -47,23 +49,24 @@ def config_of(model: str, *, run: Any = None, algorithm: Any = None, lora: Any =
     )
 
 
-def learned(config: Config) -> tuple[Assembly, dict[str, float]]:
-    parts = assemble(config)
+def learned(config: Config) -> tuple[Team, dict[str, float]]:
+    parts = load_team(config)
+    updater = build_updater(parts)
+    assert updater is not None
     items = parts.run.task.items("train")
     metrics = {}
     for iteration in range(2):
         trees, _ = grow(
             parts.run.task, items, parts.players, parts.run.parts.rollout, seed=iteration
         )
-        assert parts.updater is not None
-        metrics = parts.updater.update(trees, iteration)
+        metrics = updater.update(trees, iteration)
     return parts, metrics
 
 
-def weights(parts: Assembly) -> dict[str, torch.Tensor]:
+def weights(parts: Team) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": weight.clone()
-        for key, learner in parts.host.learners.items()
+        for key, learner in parts.learners.items()
         for name, weight in learner.weights().items()
     }
 
@@ -80,7 +83,7 @@ OWN_LAST = {
 
 def test_a_critic_of_another_kind_of_value_trains_a_team(model: str) -> None:
     config = config_of(model, algorithm=OWN_LAST)
-    before = weights(assemble(config))
+    before = weights(load_team(config))
     parts, metrics = learned(config)
     # a value of each of two agents at each of two joint actions of three episodes
     assert metrics["advantage/actions"] == 2 * 2 * 3
@@ -107,8 +110,8 @@ def test_its_values_are_those_of_the_agent_that_a_mark_names() -> None:
 def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(model: str) -> None:
     chosen = config_of(model, run={"learner": {"name": "plain_learner:Plain"}})
     parts, metrics = learned(chosen)
-    assert metrics["ada/learning_rate"] == 1e-2 and parts.host.learners
-    assert {learner.steps for learner in parts.host.learners.values()} == {2}
+    assert metrics["ada/learning_rate"] == 1e-2 and parts.learners
+    assert {learner.steps for learner in parts.learners.values()} == {2}
     networks = {memory.key: memory for memory in estimate(chosen).networks}
     own = networks[NetworkKey("actor", "ada")]
     assert (own.adam, own.gradients) == (0, 4 * own.trained) and own.trained > 0
@@ -117,7 +120,7 @@ def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(mode
 def test_a_kind_of_learner_is_shown_every_base_before_a_network_stands_on_it(model: str) -> None:
     halved = {"learner": {"name": "plain_learner:Plain", "halved": True}}
     for run, kind in ((halved, torch.bfloat16), (None, torch.float32)):
-        networks = assemble(config_of(model, run=run)).host.networks.values()
+        networks = load_team(config_of(model, run=run)).networks.values()
         assert {next(one.base.causal.parameters()).dtype for one in networks} == {kind}
 
 
@@ -147,19 +150,19 @@ def test_models_of_a_host_may_learn_in_threads(
     parts, _ = learned(
         config_of(model, lora=lora, run={"host": {"name": "local", "threads": True}})
     )
-    parts.host.close()
+    parts.close()
     assert seen == {"model"}
     assert alike(weights(parts), weights(usual))
 
 
 def test_models_on_one_base_take_turns_and_others_run_side_by_side(model: str) -> None:
     host = {"host": {"name": "local", "threads": True}}
-    apart = assemble(config_of(model, run=host)).host
+    apart = load_team(config_of(model, run=host))
     barrier = threading.Barrier(3)
     # all three wait for each other: none could pass alone
     assert len(apart.together(dict.fromkeys(apart.learners, lambda: barrier.wait(60)))) == 3
     apart.close()
-    shared, running = assemble(config_of(model, lora={"rank": 2}, run=host)).host, threading.Lock()
+    shared, running = load_team(config_of(model, lora={"rank": 2}, run=host)), threading.Lock()
 
     def alone() -> bool:
         free = running.acquire(blocking=False)

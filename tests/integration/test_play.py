@@ -16,9 +16,8 @@ import pytest
 import colearn.play.runner
 from colearn.cli import main
 from colearn.config import load_config
-from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.evaluate import evaluate_team
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 from colearn.experiment.processes import Processes
 from colearn.export import export_run
@@ -114,8 +113,8 @@ def ids(tree: Tree[Any]) -> list[dict[str, tuple[int, ...]]]:
 @pytest.mark.parametrize("greedy", [True, False])
 def test_a_deployed_team_gives_the_tokens_of_the_trainer(deployed: Deployed, greedy: bool) -> None:
     config = load_source(str(deployed.run), [f"evaluation.greedy={greedy}"])
-    parts = assemble(config)
-    load_learners(RunFolder(deployed.run).checkpoints.choose().path, parts.host.learners)
+    parts = load_team(config)
+    parts.load(RunFolder(deployed.run).checkpoints.choose().path)
     local = evaluate_team(
         parts.run.task,
         parts.players,
@@ -195,7 +194,7 @@ def test_a_server_killed_and_started_again_loses_no_episode(
                 [sys.executable, "-m", "colearn", *words], stdout=subprocess.DEVNULL
             )
 
-    task = assemble(config).run.task
+    task = load_team(config).run.task
     result = asyncio.run(play(task, team, config.evaluation, seed=0, at_once=1, tell=restart))
     assert not result.lost and result.recovered == {"builder_2": 1}
     assert result.retries["builder_2"] >= 1

@@ -19,7 +19,7 @@ from tiny import Notes, cast, register, save_model
 
 from colearn.agents import language_players
 from colearn.config import Config
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.generate.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
@@ -183,4 +183,4 @@ def test_the_config_gives_every_agent_a_generator_of_its_own(
             "run": {"device": "cpu", "generator": {"batch_agents": together}},
         }
     )
-    assert len(assemble(config).host.engines) == generators
+    assert len(load_team(config).engines) == generators

@@ -96,7 +96,7 @@ def test_adapters_and_critic_learn_as_on_the_rounded_weights(
         experiment.run()
         return experiment, {
             f"{key}.{part}": weight.clone()
-            for key, learner in experiment.assembly.host.learners.items()
+            for key, learner in experiment.team.learners.items()
             for part, weight in learner.weights().items()
         }
 
@@ -111,7 +111,7 @@ def test_adapters_and_critic_learn_as_on_the_rounded_weights(
         "actor-agent_2",
         "critic-team",
     }
-    assert len({id(one.base) for one in first.assembly.host.networks.values()}) == 1
+    assert len({id(one.base) for one in first.team.networks.values()}) == 1
 
 
 def test_a_dry_run_counts_the_bytes_of_the_loaded_base(folder: Path) -> None:

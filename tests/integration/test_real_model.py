@@ -15,7 +15,8 @@ import torch
 
 from colearn.config import load_config
 from colearn.contract import NetworkKey
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.learn.packed_rows import actor_rows
 from colearn.models.load import load_tokenizer
 from colearn.rollout.grow import grow
@@ -37,7 +38,7 @@ EXAMPLE = "grid 3 3\n# . .\n# . .\n# # #\nyou blocks stone max 4\n0 0 stone\n2 0
 
 @pytest.fixture(scope="module")
 def team():
-    """One assembly for all tests, which run in the order written: the last one trains it."""
+    """One team for all tests, which run in the order written: the last one trains it."""
     if not Path(FOLDER).is_dir():
         pytest.fail(f"COLEARN_REAL_MODEL={FOLDER}: no such folder")
     config = load_config(
@@ -58,7 +59,7 @@ def team():
             "run": {"device": "cpu"},
         }
     )
-    return assemble(config)
+    return load_team(config)
 
 
 def play(team, shape):
@@ -77,7 +78,7 @@ def largest_gap(team, trees):
     largest = {}
     for agent in AGENTS:
         rows = rows_of(trees, agent)
-        outputs = team.host.learners[NetworkKey("actor", agent)].evaluate(rows)
+        outputs = team.learners[NetworkKey("actor", agent)].evaluate(rows)
         gaps = []
         for row, part in zip(rows, outputs, strict=True):
             behaviour = torch.tensor(row.behaviour)
@@ -97,14 +98,14 @@ def digest(base):
 
 
 def test_the_weights_are_in_memory_once(team):
-    assert set(map(str, team.host.networks)) == {
+    assert set(map(str, team.networks)) == {
         "actor-builder_1",
         "actor-builder_2",
         "critic-team",
     }
-    assert len({id(network.base) for network in team.host.networks.values()}) == 1
-    assert len(team.host.engines) == 1, "both agents speak in one batch"
-    trained = [set(map(id, network.trained().values())) for network in team.host.networks.values()]
+    assert len({id(network.base) for network in team.networks.values()}) == 1
+    assert len(team.engines) == 1, "both agents speak in one batch"
+    trained = [set(map(id, network.trained().values())) for network in team.networks.values()]
     assert (
         not trained[0] & trained[1] and not trained[0] & trained[2] and not trained[1] & trained[2]
     )
@@ -122,7 +123,7 @@ def test_the_history_keeps_the_model_s_own_start_token(team):
 @pytest.mark.parametrize("shape", [Chain(), KaryTree(2)], ids=["chain", "tree"])
 def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape):
     generator = torch.Generator().manual_seed(0)
-    for network in team.host.networks.values():  # B = 0 would make all adapters alike
+    for network in team.networks.values():  # B = 0 would make all adapters alike
         for name, parameter in network.trained().items():
             if "lora_B" in name:
                 noise = torch.randn(parameter.shape, generator=generator)
@@ -132,13 +133,13 @@ def test_generator_and_learner_agree_with_two_adapters_in_one_batch(team, shape)
     assert max(gaps.values()) < 1e-4, gaps
     # the same rows under the other agent's adapter: the adapters do differ, and routing matters
     rows = rows_of(trees, "builder_1")
-    own = team.host.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
-    other = team.host.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
+    own = team.learners[NetworkKey("actor", "builder_1")].evaluate(rows)
+    other = team.learners[NetworkKey("actor", "builder_2")].evaluate(rows)
     assert float((own[0].logprobs - other[0].logprobs).abs().max()) > 1e-2
 
 
 def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
-    critic = team.host.networks[NetworkKey("critic", "team")]
+    critic = team.networks[NetworkKey("critic", "team")]
     base = critic.base
     assert critic.head is not None
     torch.nn.init.constant_(
@@ -147,15 +148,15 @@ def test_one_update_changes_the_adapters_and_the_value_head_alone(team):
     frozen = digest(base)
     before = {
         name: {key: parameter.detach().clone() for key, parameter in network.trained().items()}
-        for name, network in team.host.networks.items()
+        for name, network in team.networks.items()
     }
-    metrics = team.updater.update(play(team, Chain()), 0)
+    metrics = build_updater(team).update(play(team, Chain()), 0)
 
     assert digest(base) == frozen
     for agent in AGENTS:
         assert metrics[f"{agent}/ratio_mean"] == pytest.approx(1.0, abs=1e-4)
         assert metrics[f"{agent}/logprob_mismatch"] < 1e-4
-    for name, network in team.host.networks.items():
+    for name, network in team.networks.items():
         now = network.trained()
         assert all("lora_" in key or key.startswith("head.") for key in now)
         changed = {key for key, value in now.items() if not torch.equal(value, before[name][key])}

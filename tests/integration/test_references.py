@@ -9,7 +9,7 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.contract import NetworkKey
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
 
 KINDS = pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "adapter"])
@@ -85,10 +85,10 @@ def test_a_head_on_the_actor_leaves_the_reference_as_it_is(model, tmp_path):
 
 @KINDS
 def test_what_follows_shares_no_weight_with_its_model(model, lora):
-    parts = assemble(config_of(model, lora=lora))
+    parts = load_team(config_of(model, lora=lora))
     reference = parts.copies[NetworkKey("reference", "player")]
     kept = {name: weight.clone() for name, weight in reference.network.trained().items()}
-    for parameter in parts.host.learners[NetworkKey("actor", "player")].parameters.values():
+    for parameter in parts.learners[NetworkKey("actor", "player")].parameters.values():
         parameter.data.add_(1.0)
     assert all(kept[name].equal(now) for name, now in reference.network.trained().items())
     reference.copy_weights()

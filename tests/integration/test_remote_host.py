@@ -16,7 +16,7 @@ from colearn.config import load_config, resolve
 from colearn.config.settings import Config
 from colearn.errors import ConfigError, ModelLost
 from colearn.experiment.hosts.model_worker import ModelWorker
-from colearn.experiment.hosts.remote_host import sharing
+from colearn.experiment.hosts.remote_team import sharing
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.experiment.restarts import run_with_restarts
@@ -86,7 +86,7 @@ def config_of(host: Mapping[str, Any], case: str = "magrpo", **run: Any) -> Conf
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": weight.clone()
-        for key, learner in experiment.assembly.host.learners.items()
+        for key, learner in experiment.team.learners.items()
         for name, weight in learner.weights().items()
     }
 
@@ -236,11 +236,11 @@ def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
 def test_a_learner_in_a_worker_knows_the_version_of_its_weights(tmp_path: Path) -> None:
     config = config_of(PICKLED)
     run = Experiment(config, tmp_path / "run")
-    assert {learner.steps for learner in run.assembly.host.learners.values()} == {0}
+    assert {learner.steps for learner in run.team.learners.values()} == {0}
     run.run()
-    assert {learner.steps for learner in run.assembly.host.learners.values()} == {4}
+    assert {learner.steps for learner in run.team.learners.values()} == {4}
     again = Experiment(config, tmp_path / "run", resume=True)
-    assert {learner.steps for learner in again.assembly.host.learners.values()} == {4}
+    assert {learner.steps for learner in again.team.learners.values()} == {4}
 
 
 def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
@@ -313,7 +313,7 @@ def test_ray_and_torchrun_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_handle_that_is_collected_after_its_worker_was_closed_is_no_error() -> None:
     worker = ModelWorker()
-    worker.host = SimpleNamespace(close=lambda: None)  # type: ignore[assignment]
+    worker.team = SimpleNamespace(close=lambda: None)  # type: ignore[assignment]
     number = worker._keep("rows")
     worker.close()
     worker.drop([number])

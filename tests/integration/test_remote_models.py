@@ -25,7 +25,7 @@ def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_pat
     run = Experiment(config_of(PICKLED, generator=copies), tmp_path / "run")
 
     def versions() -> list[int | None]:
-        return [one.engine.version(name) for name, one in run.assembly.host.players.items()]
+        return [one.engine.version(name) for name, one in run.team.players.items()]
 
     assert versions() == [0, 0]
     run.run()
@@ -36,7 +36,7 @@ def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> 
     drawn = {}
     for name, host in {"here": LOCAL, "there": PICKLED}.items():
         run = Experiment(config_of(host), tmp_path / name)
-        hosted = run.assembly.host.players["agent_1"]
+        hosted = run.team.players["agent_1"]
         for greedy in (False, True):
             request = token_request(
                 {"agent_1": hosted.spec},
@@ -54,11 +54,11 @@ def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> 
 def test_models_in_two_workers_update_at_the_same_time_and_those_in_one_take_turns(
     tmp_path: Path,
 ) -> None:
-    apart = Experiment(config_of(PICKLED), tmp_path / "apart").assembly.host
+    apart = Experiment(config_of(PICKLED), tmp_path / "apart").team
     both = threading.Barrier(2, timeout=30)
     met = apart.together(dict.fromkeys(apart.learners, both.wait))
     assert sorted(met.values()) == [0, 1]
-    shared = Experiment(config_of(PICKLED, "adapters"), tmp_path / "shared").assembly.host
+    shared = Experiment(config_of(PICKLED, "adapters"), tmp_path / "shared").team
     threads = shared.together(dict.fromkeys(shared.learners, threading.get_ident))
     assert len(set(threads.values())) == 1 and len(threads) == 3
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_that_a_worker_wrote_elsewhere_is_one_line(
         return (None, 1) if method == "save" else whole(self, key, method, *args)
 
     monkeypatch.setattr(ModelWorker, "learner", elsewhere)
-    (learner, *_) = Experiment(config_of(PICKLED), tmp_path / "run").assembly.host.learners.values()
+    (learner, *_) = Experiment(config_of(PICKLED), tmp_path / "run").team.learners.values()
     with pytest.raises(CheckpointError, match=r"^run\.host: .* give --out a folder") as error:
         learner.save(tmp_path / "checkpoint")
     assert "\n" not in str(error.value)
@@ -100,7 +100,7 @@ def test_every_worker_is_closed_also_behind_one_that_is_lost(
             raise ModelLost("the worker has ended")
 
     monkeypatch.setattr(ModelWorker, "close", close)
-    host = Experiment(config_of(PICKLED), tmp_path / "run").assembly.host
+    host = Experiment(config_of(PICKLED), tmp_path / "run").team
     with pytest.raises(ModelLost):
         host.close()
     assert closed == [0, 1]

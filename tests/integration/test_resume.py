@@ -207,11 +207,11 @@ def test_random_rewards_found_before_a_stop_are_remembered(models, tmp_path):
     optimism = {"expectile": 0.9, "if_deterministic": True}
     config = config_of(models, algorithm={"advantage": optimism})
     stopped = Experiment(config, tmp_path / "run")
-    stopped.assembly.updater.random_rewards = True
+    stopped.updater.random_rewards = True
     with pytest.raises(Stop):
         stopped.run(stop_at(2, kind="update"))
     resumed = Experiment(config, tmp_path / "run", resume=True)
-    assert resumed.assembly.updater.random_rewards
+    assert resumed.updater.random_rewards
     resumed.run()
     records = lines(tmp_path / "run", "metrics.jsonl")
     told = [r["metrics"]["random_rewards"] for r in records if r["kind"] == "update"]

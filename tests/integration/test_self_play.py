@@ -14,10 +14,12 @@ from colearn.cli import main
 from colearn.config import Config, load_config
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
+from colearn.experiment.evaluation.evaluate import exact_evaluator
 from colearn.experiment.evaluation.exact import COLD
 from colearn.experiment.evaluation.queried import QueriedEvaluator
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
+from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 
@@ -47,8 +49,8 @@ def settings(algorithm="marshal", *, exact=False, credit="payoff", **more):
     }
 
 
-def assembled(*arguments, **more):
-    return assemble(Config.model_validate(settings(*arguments, **more)))
+def team_of(*arguments, **more):
+    return load_team(Config.model_validate(settings(*arguments, **more)))
 
 
 def games(parts, number, **settings):
@@ -59,12 +61,13 @@ def games(parts, number, **settings):
 
 def test_the_measured_policy_is_the_one_that_plays():
     """Every legal action that was sampled has the probability that the evaluator reads."""
-    parts = assembled(exact=True)
-    assert isinstance(parts.exact, QueriedEvaluator)
+    parts = team_of(exact=True)
+    exact = exact_evaluator(parts)
+    assert isinstance(exact, QueriedEvaluator)
     asked = {}
     for agent in parts.run.task.agents:
         decisions = parts.run.task.decisions(agent)
-        for decision, raw in zip(decisions, parts.exact._probabilities(agent), strict=True):
+        for decision, raw in zip(decisions, exact._probabilities(agent), strict=True):
             for reply, chance in zip(decision.replies, raw[0], strict=True):
                 asked[agent, decision.history, decision.observation, reply] = chance
     checked = 0
@@ -83,7 +86,7 @@ def test_the_measured_policy_is_the_one_that_plays():
 
 def test_the_warm_started_model_plays_almost_uniformly():
     """Uniform play is 11/12 from equilibrium."""
-    metrics = assembled(exact=True).exact.metrics()
+    metrics = exact_evaluator(team_of(exact=True)).metrics()
     assert metrics["exact_rejected"] < 0.1
     assert 0.6 < metrics["nash_conv"] < 1.2
     assert metrics["exploitability"] == pytest.approx(metrics["nash_conv"] / 2)
@@ -92,8 +95,8 @@ def test_the_warm_started_model_plays_almost_uniformly():
 def test_the_measures_of_a_cold_and_a_greedy_policy_stand_beside_the_sampled_ones():
     warm = settings(exact=True)
     cold = warm | {"agents": {"*": {"model": "player", "sampling": {"temperature": COLD}}}}
-    metrics = assemble(Config.model_validate(warm)).exact.metrics()
-    colder = assemble(Config.model_validate(cold)).exact.metrics()
+    metrics = exact_evaluator(load_team(Config.model_validate(warm))).metrics()
+    colder = exact_evaluator(load_team(Config.model_validate(cold))).metrics()
     assert metrics["nash_conv_cold"] == pytest.approx(colder["nash_conv"])
     assert abs(metrics["nash_conv_cold"] - metrics["nash_conv"]) > 0.05
     # pure strategies and six deals of equal chance
@@ -126,14 +129,13 @@ def test_a_play_says_that_it_is_sampled_where_exact_values_are_asked_for(
 
 @pytest.mark.parametrize("name", SELF_PLAY)
 def test_every_algorithm_of_self_play_moves_the_model(name):
-    parts = assembled(name)
+    parts = team_of(name)
     before = {
-        k: v.clone()
-        for k, v in parts.host.learners[NetworkKey("actor", "player")].weights().items()
+        k: v.clone() for k, v in parts.learners[NetworkKey("actor", "player")].weights().items()
     }
-    metrics = parts.updater.update(games(parts, 8), 0)
+    metrics = build_updater(parts).update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
-    after = parts.host.learners[NetworkKey("actor", "player")].weights()
+    after = parts.learners[NetworkKey("actor", "player")].weights()
     assert any(not before[key].equal(after[key]) for key in before)
 
 
@@ -141,8 +143,8 @@ def test_a_critic_of_both_hands_learns_from_payoffs():
     critic = {"path": "embedded-tiny", "learning_rate": 1e-2, "readers": {"*": "both"}}
     config = settings("collm_dc", critic=critic)
     config["algorithm"]["critic"] = {"privileged_info": True}
-    parts = assemble(Config.model_validate(config))
-    metrics = parts.updater.update(games(parts, 8), 0)
+    parts = load_team(Config.model_validate(config))
+    metrics = build_updater(parts).update(games(parts, 8), 0)
     assert all(math.isfinite(value) for value in metrics.values())
     root = games(parts, 1)[0].nodes[0]
     told = parts.run.parts.critic.seen(root, "player_0")
@@ -153,11 +155,11 @@ def test_a_critic_of_both_hands_learns_from_payoffs():
 def test_one_value_for_players_of_opposite_payoffs_is_refused():
     critic = {"path": "embedded-tiny"}
     with pytest.raises(ConfigError, match=r"^algorithm.critic: Centralized has one value for all"):
-        assembled("collm_cc", critic=critic)
+        team_of("collm_cc", critic=critic)
 
 
 def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
-    parts = assembled(
+    parts = team_of(
         players={"rival": {"program": {"name": "equilibrium"}}}, cast={"name": "against"}
     )
     trees = games(parts, 6, cast=Against())
@@ -167,7 +169,7 @@ def test_an_opponent_takes_each_seat_in_turn_and_is_not_trained():
         for node in tree.nodes:
             for agent, action in node.actions.items():
                 assert bool(action.tokens) == (tree.player(agent) != "rival")
-    metrics = parts.updater.update(trees, 0)
+    metrics = build_updater(parts).update(trees, 0)
     assert all(math.isfinite(value) for value in metrics.values())
 
 
@@ -177,10 +179,10 @@ def test_a_moving_baseline_is_in_the_checkpoint(tmp_path):
     )
     first = Experiment(config, tmp_path / "run")
     first.run()
-    kept = first.assembly.run.parts.advantage.state()
+    kept = first.team.run.parts.advantage.state()
     again = Experiment(config, tmp_path / "run", resume=True)
     assert len(kept) == 2 and any(kept.values())
-    assert again.assembly.run.parts.advantage.state() == kept
+    assert again.team.run.parts.advantage.state() == kept
 
 
 def league_run(folder, iterations, *, resume=False):
@@ -202,30 +204,36 @@ def league_run(folder, iterations, *, resume=False):
     return run
 
 
+def past_weights(run, slot):
+    return weights_of(run.team.copies[NetworkKey("past", "player", slot)].network)
+
+
 def weights_of(network):
     return [weight.detach().clone() for weight in network.trained().values()]
 
 
 def test_a_league_seats_past_selves_that_are_not_trained(tmp_path):
     run = league_run(tmp_path / "run", 2)
-    now = weights_of(run.assembly.host.networks[NetworkKey("actor", "player")])
-    past = {
-        slot: weights_of(models["player"].network) for slot, models in run.assembly.past.items()
-    }
+    now = weights_of(run.team.networks[NetworkKey("actor", "player")])
+    past = {key.slot: weights_of(copy.network) for key, copy in run.team.copies.items()}
     assert all(a.equal(b) for a, b in zip(now, past[0], strict=True)), "slot 0 is the policy of now"
     assert not all(a.equal(b) for a, b in zip(now, past[1], strict=True))
-    assert run.assembly.run.cast.members == (0,)
+    assert run.team.run.cast.members == (0,)
 
-    trees = games(run.assembly, 40, cast=run.assembly.run.cast)
+    trees = games(run.team, 40, cast=run.team.run.cast)
     against = [tree for tree in trees if tree.cast]
     assert {name for tree in against for name in tree.cast.values()} == {"player_0@0", "player_1@0"}
     assert 20 <= len(against) <= 38
-    run.assembly.updater.update(trees, 2)
+    run.updater.update(trees, 2)
     assert all(
         a.equal(b)
-        for a, b in zip(past[0], weights_of(run.assembly.past[0]["player"].network), strict=True)
+        for a, b in zip(
+            past[0],
+            past_weights(run, 0),
+            strict=True,
+        )
     )
-    changed = weights_of(run.assembly.host.networks[NetworkKey("actor", "player")])
+    changed = weights_of(run.team.networks[NetworkKey("actor", "player")])
     assert not all(a.equal(b) for a, b in zip(now, changed, strict=True))
 
 
@@ -233,11 +241,12 @@ def test_a_resumed_league_has_the_same_past_selves_and_win_rates(tmp_path):
     whole = league_run(tmp_path / "whole", 5)
     league_run(tmp_path / "part", 3)
     part = league_run(tmp_path / "part", 5, resume=True)
-    assert part.assembly.run.cast.state() == whole.assembly.run.cast.state()
-    assert whole.assembly.run.cast.state()["taken"] == 2.0
+    assert part.team.run.cast.state() == whole.team.run.cast.state()
+    assert whole.team.run.cast.state()["taken"] == 2.0
     for slot in (0, 1):
         one, other = (
-            weights_of(run.assembly.past[slot]["player"].network) for run in (part, whole)
+            weights_of(run.team.copies[NetworkKey("past", "player", slot)].network)
+            for run in (part, whole)
         )
         assert all(a.equal(b) for a, b in zip(one, other, strict=True))
 

@@ -87,7 +87,7 @@ def watched(experiment: Experiment) -> tuple[list[set[int]], list[float]]:
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": tensor.clone()
-        for key, learner in experiment.assembly.host.learners.items()
+        for key, learner in experiment.team.learners.items()
         for name, tensor in learner.weights().items()
     }
 

@@ -78,9 +78,9 @@ def test_a_config_names_it_and_trains_with_it(
         assert versions == {iteration}
         metrics = experiment.step()
         gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
-        assert len(gaps) == len(experiment.assembly.run.config.models)
+        assert len(gaps) == len(experiment.team.run.config.models)
         assert max(gaps) < TOLERANCE
         names = ["generator"] if lora else ["generator/ada", "generator/ben"]
         parity = {key: value for key, value in metrics.items() if key.startswith("parity_gap/")}
         assert list(parity) == [f"parity_gap/{name}" for name in names]
-        assert list(parity.values()) == [one.gap for one in experiment.assembly.host.engines]
+        assert list(parity.values()) == [one.gap for one in experiment.team.engines]

@@ -109,7 +109,7 @@ def test_a_run_knows_nothing_of_another_run_of_the_same_algorithm_object(tmp_pat
         out = tmp_path / name
         given: Any = {"models": TINY, "data": ROWS, "reward": matches, "out": out}
         with colearn.Trainer(TEAM, algorithm, **given, **SETTINGS) as steps:
-            assert steps.assembly.run.algorithm is algorithm
+            assert steps.team.run.algorithm is algorithm
             steps.step()
             assert any(steps.progress.baselines.values())
     assert measured(tmp_path / "one") == measured(tmp_path / "other")
@@ -146,7 +146,7 @@ def test_a_signal_in_a_step_is_raised_behind_it_and_the_next_step_goes_on(
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
     with trainer(tmp_path / "run") as steps:
-        changing = steps.assembly.updater.changing
+        changing = steps.updater.changing
 
         def told() -> None:
             changing()
@@ -155,7 +155,7 @@ def test_a_signal_in_a_step_is_raised_behind_it_and_the_next_step_goes_on(
                 signal.raise_signal(signal.SIGINT)
 
         interrupted: list[bool] = []
-        steps.assembly.updater.changing = told
+        steps.updater.changing = told
         steps.evaluate()
         steps.step()
         steps.evaluate()

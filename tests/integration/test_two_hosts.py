@@ -36,7 +36,7 @@ def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tens
     assert experiment.run().updates == 20
     return {
         f"{key}.{name}": weight.clone()
-        for key, learner in experiment.assembly.host.learners.items()
+        for key, learner in experiment.team.learners.items()
         for name, weight in learner.weights().items()
     }
 

@@ -10,8 +10,9 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import load_config
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.experiment.loop import Experiment
+from colearn.experiment.update.build_updater import build_updater
 from colearn.record import RunFolder, read_run
 
 
@@ -52,17 +53,17 @@ def test_it_evaluates_once_and_finishes_without_a_step(model: str, tmp_path: Pat
 
 
 def test_no_model_is_trained_and_no_critic_loaded(model: str) -> None:
-    parts = assemble(load_config(settings(model)))
-    assert (parts.updater, parts.host.learners) == (None, {})
-    networks = parts.host.networks.values()
+    parts = load_team(load_config(settings(model)))
+    assert (build_updater(parts), parts.learners) == (None, {})
+    networks = parts.networks.values()
     assert len(networks) == 2
     assert not any(p.requires_grad for n in networks for p in n.base.causal.parameters())
 
 
 def test_adapters_are_left_out(model: str) -> None:
     models = {"*": {"path": model, "lora": {"rank": 2}}}
-    parts = assemble(load_config(settings(model, models=models)))
-    assert {network.adapter for network in parts.host.networks.values()} == {None}
+    parts = load_team(load_config(settings(model, models=models)))
+    assert {network.adapter for network in parts.networks.values()} == {None}
 
 
 def test_it_plays_as_a_trained_run_plays_before_training(model: str, tmp_path: Path) -> None:

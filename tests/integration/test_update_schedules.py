@@ -20,7 +20,8 @@ from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
@@ -141,7 +142,7 @@ def team(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_a_config_gives_each_model_its_epochs_and_minibatches(team: dict[str, Any]) -> None:
     config = Config.model_validate(team | {"algorithm": {"name": "magrpo"}})
-    updater = assemble(config).updater
+    updater = build_updater(load_team(config))
     assert updater is not None
     assert updater.own_schedules == {"ada": UpdateSchedule(3, 2)}
     assert updater.schedule == UpdateSchedule(1, None)
@@ -169,7 +170,7 @@ def test_the_dry_run_counts_a_models_own_epochs() -> None:
     assert often[NetworkKey("actor", "ben")] == once[NetworkKey("actor", "ben")]
 
 
-@pytest.mark.parametrize("check", [assemble, estimate], ids=["run", "dry run"])
+@pytest.mark.parametrize("check", [load_team, estimate], ids=["run", "dry run"])
 def test_own_epochs_are_refused_where_the_critic_gives_new_advantages_in_each_joint_minibatch(
     team: dict[str, Any], check: Any
 ) -> None:

@@ -103,19 +103,19 @@ def test_two_iterations_train_on_fresh_weights(
         }
     )
     experiment = Experiment(config, tmp_path / "run")
-    learners = experiment.assembly.host.learners.values()
+    learners = experiment.team.learners.values()
     try:
         for _ in range(2):
             before = [weights_of(learner) for learner in learners]
             metrics = experiment.step()
             gaps = [value for key, value in metrics.items() if key.endswith("/logprob_mismatch")]
-            assert len(gaps) == len(experiment.assembly.run.config.models)
+            assert len(gaps) == len(experiment.team.run.config.models)
             assert max(gaps) < TOLERANCE
             for old, learner in zip(before, learners, strict=True):
                 now = weights_of(learner)
                 assert any(not torch.equal(now[name], tensor) for name, tensor in old.items())
     finally:
-        for generator in experiment.assembly.host.engines:
+        for generator in experiment.team.engines:
             generator.close()
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["iteration"] for line in lines] == [1, 2]

@@ -71,7 +71,7 @@ def config_of(folder: Path, lora: bool) -> Config:
 def weights_of(experiment: Experiment) -> dict[str, torch.Tensor]:
     return {
         f"{key}.{name}": tensor.clone()
-        for key, learner in experiment.assembly.host.learners.items()
+        for key, learner in experiment.team.learners.items()
         for name, tensor in learner.weights().items()
     }
 
@@ -109,13 +109,13 @@ def test_a_server_killed_in_a_rollout_ends_the_run_which_resumes_to_the_same_wei
 
     def trained(name: str, *, resume: bool = False) -> dict[str, torch.Tensor]:
         experiment = Experiment(config, tmp_path / name, resume=resume)
-        assert len({id(generator) for generator in experiment.assembly.host.engines}) == 1
-        assert len(experiment.assembly.host.learners) == (2 if lora else 1)
+        assert len({id(generator) for generator in experiment.team.engines}) == 1
+        assert len(experiment.team.learners) == (2 if lora else 1)
         before = weights_of(experiment)
         try:
             record = experiment.run()
         finally:
-            for generator in experiment.assembly.host.engines:
+            for generator in experiment.team.engines:
                 generator.close()
         assert record.status == "finished" and record.iterations == 3
         after = weights_of(experiment)

@@ -324,7 +324,7 @@ def trained(config: Any, folder: Path, *, resume: bool = False) -> dict[str, tor
 
     experiment = Experiment(config, folder, resume=resume)
     experiment.run()
-    (learner,) = experiment.assembly.host.learners.values()
+    (learner,) = experiment.team.learners.values()
     return {name: tensor.clone() for name, tensor in learner.network.state().items()}  # type: ignore[attr-defined]
 
 

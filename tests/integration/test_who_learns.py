@@ -20,7 +20,8 @@ from colearn.agents.programs import Says
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
 from colearn.credit.shared_reward import SharedReward
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.loss.policy_gradient import PolicyGradient
@@ -209,8 +210,8 @@ def settings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]) -> None:
-    parts = assemble(Config.model_validate(settings))
-    assert set(parts.host.learners) == {NetworkKey("actor", "ada")}
+    parts = load_team(Config.model_validate(settings))
+    assert set(parts.learners) == {NetworkKey("actor", "ada")}
     trees, _ = grow(
         parts.run.task,
         parts.run.task.items("train"),
@@ -219,12 +220,11 @@ def test_a_config_seats_a_program_and_trains_the_others(settings: dict[str, Any]
         seed=0,
     )
     assert {n.actions["ben"].text for t in trees for n in t.nodes[1:]} == {"oak"}
-    assert parts.updater is not None
-    before = {
-        k: v.clone() for k, v in parts.host.learners[NetworkKey("actor", "ada")].weights().items()
-    }
-    metrics = parts.updater.update(trees, 0)
-    after = parts.host.learners[NetworkKey("actor", "ada")].weights()
+    updater = build_updater(parts)
+    assert updater is not None
+    before = {k: v.clone() for k, v in parts.learners[NetworkKey("actor", "ada")].weights().items()}
+    metrics = updater.update(trees, 0)
+    after = parts.learners[NetworkKey("actor", "ada")].weights()
     assert any(not torch.equal(after[key], before[key]) for key in before)
     assert not any(key.startswith("ben/") for key in metrics)
     again, _ = grow(parts.run.task, parts.run.task.items("train"), parts.players, Chain(), seed=1)

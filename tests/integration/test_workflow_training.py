@@ -11,7 +11,8 @@ from tiny import save_model
 from colearn.config import Config, CriticSettings
 from colearn.contract.rows import Mark, Piece, Row
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
 from colearn.workflow import Workflow
@@ -73,11 +74,11 @@ def config_of(folder: str, sharing: str, algorithm: str = "mhgpo") -> Config:
 
 
 def trained(config: Config):
-    """The assembly after one iteration on two items, what was logged, and who moved."""
-    parts = assemble(config)
+    """The team after one iteration on two items, what was logged, and who moved."""
+    parts = load_team(config)
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.host.learners.items()
+        for name, learner in parts.learners.items()
     }
     trees, _ = grow(
         parts.run.task,
@@ -87,10 +88,10 @@ def trained(config: Config):
         seed=0,
         credit=parts.run.parts.credit,
     )
-    metrics = parts.updater.update(trees, 0)
+    metrics = build_updater(parts).update(trees, 0)
     moved = {
         str(name)
-        for name, learner in parts.host.learners.items()
+        for name, learner in parts.learners.items()
         if any(not torch.equal(v, before[name][key]) for key, v in learner.weights().items())
     }
     return parts, trees, metrics, moved
@@ -129,13 +130,13 @@ def test_mappo_trains_critics_beside_the_roles(folder, algorithm):
 
 def test_token_values_are_those_of_every_prefix_read_alone(folder):
     """All contexts of a role stand in one row; V before a token sees its own prompt and no more."""
-    parts = assemble(config_of(folder, "full", "mappo"))
-    for learner in parts.host.learners.values():
+    parts = load_team(config_of(folder, "full", "mappo"))
+    for learner in parts.learners.values():
         if learner.name.startswith("critic"):
             torch.manual_seed(0)
             torch.nn.init.normal_(learner.network.head.linear.weight)
     trees, _ = grow(parts.run.task, ["ash"], parts.players, Parallel(2), seed=0)
-    (tree,), critic = trees, parts.updater.critic
+    (tree,), critic = trees, build_updater(parts).critic
     (values,) = critic.values(trees)
     read = 0
     for node in tree.nodes[1:]:
@@ -159,10 +160,10 @@ def test_a_critic_of_tokens_needs_the_words_of_its_roles(folder, tmp_path):
     config = config_of(folder, "full", "mappo").model_copy()
     critic = config.critic.model_copy(update={"path": other})
     with pytest.raises(ConfigError, match=r"^critic\.path: .*models\.one"):
-        assemble(config.model_copy(update={"critic": critic}))
+        build_updater(load_team(config.model_copy(update={"critic": critic})))
     shared = CriticSettings(share="actor")
     with pytest.raises(ConfigError, match=r"^critic\.share: "):
-        assemble(config.model_copy(update={"critic": shared}))
+        load_team(config.model_copy(update={"critic": shared}))
 
 
 def test_a_critic_for_each_model_is_one_key(folder):

@@ -11,7 +11,8 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.contract import NetworkKey
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
+from colearn.experiment.update.build_updater import build_updater
 from colearn.registry import algorithm_class, names
 from colearn.rollout.grow import grow
 
@@ -71,11 +72,12 @@ def config_of(
 
 
 def learn(config, iterations=1):
-    """Roll out and update; the assembly, the last metrics, and by learner what moved."""
-    parts = assemble(config)
+    """Roll out and update; the team, the last metrics, and by learner what moved."""
+    parts = load_team(config)
+    updater = build_updater(parts)
     before = {
         name: {key: value.clone() for key, value in learner.weights().items()}
-        for name, learner in parts.host.learners.items()
+        for name, learner in parts.learners.items()
     }
     for iteration in range(iterations):
         trees, _ = grow(
@@ -85,12 +87,12 @@ def learn(config, iterations=1):
             parts.run.parts.rollout,
             seed=iteration,
         )
-        metrics = parts.updater.update(trees, iteration)
+        metrics = updater.update(trees, iteration)
     moved = {
         str(name): {
             key for key, v in learner.weights().items() if not torch.equal(v, before[name][key])
         }
-        for name, learner in parts.host.learners.items()
+        for name, learner in parts.learners.items()
     }
     return parts, metrics, moved
 
@@ -175,7 +177,7 @@ def test_a_critic_learns_wherever_it_lives(paths, name, value, place):
     }
     readers = {"collm_cc": {"critic-team"}, "collm_dc": {"critic-ada", "critic-ben"}}[name]
     assert heads == ({"actor-ada", "actor-ben"} if "head" in place else readers)
-    assert len(parts.host.networks) == len(parts.host.learners)
+    assert len(parts.networks) == len(parts.learners)
 
 
 def test_a_shared_base_is_loaded_once_and_frozen(paths):
@@ -183,7 +185,7 @@ def test_a_shared_base_is_loaded_once_and_frozen(paths):
         paths, {"name": "collm_cc"}, lora=LORA, critic={"path": paths["actor"], "lora": LORA}
     )
     parts, _, moved = assert_learned(config, iterations=2)
-    bases = {id(network.base) for network in parts.host.networks.values()}
+    bases = {id(network.base) for network in parts.networks.values()}
     assert len(bases) == 1
     for name, keys in moved.items():
         others = {key for other in moved if other != name for key in moved[other]}
@@ -197,7 +199,7 @@ def test_a_critic_learns_without_global_info(paths, name):
 
 
 def test_global_info_reaches_the_critic_and_no_agent(paths):
-    parts = assemble(config_of(paths, {"name": "collm_cc"}))
+    parts = load_team(config_of(paths, {"name": "collm_cc"}))
     trees, _ = grow(
         parts.run.task,
         parts.run.task.items("train"),
@@ -205,9 +207,10 @@ def test_global_info_reaches_the_critic_and_no_agent(paths):
         parts.run.parts.rollout,
         seed=0,
     )
-    tokenize = parts.updater.critic.tokenize
+    critic = build_updater(parts).critic
+    tokenize = critic.tokenize
     told = tuple(tokenize("\n[global 1]\nturn 1"))
-    stream = parts.updater.critic.rows(trees)["team"][0][0].tokens
+    stream = critic.rows(trees)["team"][0][0].tokens
     assert any(stream[n : n + len(told)] == told for n in range(len(stream)))
     for node in trees[0].nodes:
         assert all("turn" not in seen.text for seen in node.observations.values())
@@ -304,7 +307,7 @@ def test_a_frozen_agent_plays_and_does_not_learn(paths, name, critic):
     assert "actor-ada" in moved and "actor-ben" not in moved
     still = {name for name, keys in moved.items() if not keys}
     assert still == moved.keys() & {"critic-ben"}, "a critic that nobody who learns would ask"
-    frozen = parts.host.networks[NetworkKey("actor", "ben")].base.causal
+    frozen = parts.networks[NetworkKey("actor", "ben")].base.causal
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
 
 

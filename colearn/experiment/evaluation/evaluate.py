@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import EvaluationSettings
 from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
 from colearn.contract.checked_task import item_name
 from colearn.contract.seeding import derive_seed
 from colearn.errors import TaskError
-from colearn.experiment.assemble import Assembly
 from colearn.experiment.processes import Processes
+from colearn.experiment.team import Team
 from colearn.models.load import resolve_device
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
@@ -25,8 +26,10 @@ from colearn.text.notes import note_once
 from colearn.types import Tree
 
 from .doubts import doubts
+from .exact import ExactEvaluator
 from .pass_at_k import pass_metrics
 from .played import evaluation_items, mean_outcomes, mean_turns
+from .queried import QueriedEvaluator
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +93,17 @@ def evaluate_team(
 
 
 def evaluate_run(
-    assembly: Assembly, processes: Processes, pool: Executor | None = None
+    team: Team,
+    exact: ExactEvaluator | QueriedEvaluator | None,
+    processes: Processes,
+    pool: Executor | None = None,
 ) -> Evaluation:
-    """Evaluate a run's team with its current weights and the config's settings, including exact
-    evaluation. Errors: as for `evaluate_team`."""
-    run = assembly.run
+    """Evaluate a run's team with its current weights and the config's settings. `exact` adds its
+    metrics. Errors: as for `evaluate_team`."""
+    run = team.run
     evaluation = evaluate_team(
         run.task,
-        assembly.players,
+        team.players,
         run.config.evaluation,
         seed=run.config.run.seed,
         credit=run.parts.credit,
@@ -105,11 +111,35 @@ def evaluate_run(
         processes=processes,
         pool=pool,
     )
-    evaluation.metrics.update(assembly.exact_metrics())
+    if exact is not None:
+        team.fetch()
+        evaluation.metrics.update(exact.metrics())
     return evaluation
 
 
-def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
+def exact_evaluator(team: Team) -> ExactEvaluator | QueriedEvaluator | None:
+    """Returns the exact evaluator of a team; None unless the config requests exact evaluation.
+    Errors: ConfigError for a task that cannot be evaluated exactly, or truncated sampling."""
+    run, seats = team.run, team.run.config.agents
+    if not run.config.evaluation.exact:
+        return None
+    networks = {a: team.networks[NetworkKey("actor", seat.model)] for a, seat in seats.items()}
+    specs = {
+        agent: AgentSpec(**seat.spec_fields, chat=_chat(team.players[agent]))
+        for agent, seat in seats.items()
+    }
+    game = run.task.enumerated_game()
+    if game is not None:
+        return QueriedEvaluator(game, specs, networks, token_budget=run.token_budget)
+    return ExactEvaluator(run.task, specs, networks, token_budget=run.token_budget)
+
+
+def _chat(player: Player) -> ChatFormat:
+    assert isinstance(player, Language), "resolving the run refuses other players"
+    return player.spec.chat_format
+
+
+def evaluate_weights(team: Team, folders: Mapping[NetworkKey, Path]) -> dict[str, float]:
     """Returns the metrics of a team whose weights come from checkpoints. The evaluation uses the
     config's settings, including exact evaluation.
 
@@ -117,8 +147,8 @@ def evaluate_weights(parts: Assembly, folders: Mapping[NetworkKey, Path]) -> dic
     Errors: CheckpointError for a folder that cannot be read or belongs to another model.
     """
     for key, folder in folders.items():
-        parts.host.learners[key].load(folder)
-    parts.host.publish()
-    processes = Processes(resolve_device(parts.run.config.run.device))
-    with closing(parts.run.task):
-        return evaluate_run(parts, processes).metrics
+        team.learners[key].load(folder)
+    team.publish()
+    processes = Processes(resolve_device(team.run.config.run.device))
+    with closing(team.run.task):
+        return evaluate_run(team, exact_evaluator(team), processes).metrics

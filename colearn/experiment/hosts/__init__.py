@@ -1,4 +1,4 @@
-"""Model hosts, which place a run's models in processes. Shipped kinds are available by name."""
+"""Hosts, which place a team's models in processes. Shipped kinds are available by name."""
 
 NAMES = {
     "local": "kinds:InProcess",

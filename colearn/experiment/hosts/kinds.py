@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from colearn.config import ResolvedRun
-from colearn.contract import HostKind, HostWorker, ModelHost
+from colearn.contract import HostKind, HostWorker
 from colearn.errors import ConfigError
 from colearn.text.launcher import world_size
 
 if TYPE_CHECKING:
+    from colearn.experiment.team import Team
     from colearn.models.load import Tokenizers
 
 
@@ -23,10 +24,10 @@ class InProcess(HostKind):
     """Whether models on different bases update at the same time, with one thread per base. This is
     useful if each base has a separate device; on a CPU the threads share the cores."""
 
-    def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
-        from .local import LocalHost
+    def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> Team:
+        from .local_team import local_team
 
-        return LocalHost(run, tokenizers, threads=self.threads)
+        return local_team(run, tokenizers, threads=self.threads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class Ray(HostKind):
                 )
 
     def workers(self, run: ResolvedRun) -> list[HostWorker]:
-        from .remote_host import named, sharing
+        from .remote_team import named, sharing
 
         return [
             HostWorker(
@@ -98,9 +99,9 @@ class Ray(HostKind):
             for group in sharing(run)
         ]
 
-    def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> ModelHost:
+    def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> Team:
         from .ray_workers import RayWorkers
-        from .remote_host import RemoteHost
+        from .remote_team import remote_team
 
         workers = RayWorkers(
             self.address,
@@ -109,4 +110,4 @@ class Ray(HostKind):
             processes=self.processes,
             seconds=60 * self.start_minutes,
         )
-        return RemoteHost(run, tokenizers, workers)
+        return remote_team(run, tokenizers, workers)

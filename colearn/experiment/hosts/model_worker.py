@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from colearn.agents import Language
 from colearn.config import Config, resolve
 from colearn.contract import NetworkKey, TokenAnswer, TokenRequest
 from colearn.contract.learner import Accumulated, Objective
@@ -17,7 +18,7 @@ from colearn.contract.rows import Outputs, Row
 from colearn.contract.seeding import derive_seed
 from colearn.models.load import Tokenizers, resolve_device
 
-from .local import LocalHost
+from .local_team import local_team
 
 SentRequest = tuple[TokenRequest, int | None]
 """A pair of a request, without its listener and without the history that the request continues, and
@@ -30,11 +31,19 @@ SentAnswer = tuple[TokenAnswer, int]
 class WorkerPlayer:
     """A player whose model is in a worker."""
 
-    agent: str
     engine: int
     """Index of the player's engine in the worker."""
     adapter: str | None
     positions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerModels:
+    """What a worker has loaded."""
+
+    players: Mapping[str, WorkerPlayer]
+    sizes: Mapping[NetworkKey, int]
+    """Number of trained parameters by learner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class Rank:
 
 
 class ModelWorker:
-    """A `LocalHost` of some networks, in a worker or in one process of a worker. Stores copies of
+    """A `Team` of some networks, in a worker or in one process of a worker. Stores copies of
     weights, and histories (with which engines find KV caches). Each stored object has a number and
     is kept until `drop` is called with this number. Two calls may run at the same time if one of
     them is `generate`."""
@@ -76,9 +85,8 @@ class ModelWorker:
         agents: Sequence[str],
         keys: Sequence[NetworkKey],
         rank: Rank | None = None,
-    ) -> tuple[dict[str, WorkerPlayer], dict[NetworkKey, int]]:
-        """Load the networks `keys` of a run in which all model paths are folders. Returns the
-        players, and the number of trained parameters by learner.
+    ) -> WorkerModels:
+        """Load the networks `keys` of a run in which all model paths are folders.
 
         rank: the rank of this process, if the worker has several processes.
         Errors: as for `HostKind.build`.
@@ -87,35 +95,34 @@ class ModelWorker:
         if rank is not None:
             rank.enter()
         torch.manual_seed(derive_seed(config.run.seed, "torch"))
-        self.host = LocalHost(run, Tokenizers(), keys=keys)
-        self.engines = self.host.engines
+        self.team = local_team(run, Tokenizers(), keys=keys)
+        self.engines = self.team.engines
         for engine in self.engines:
             engine.lags = run.algorithm.learns and config.train.staleness > 0
-        seats = {
-            name: WorkerPlayer(
-                player.agent,
-                self.engines.index(player.engine),
-                player.spec.adapter,
-                player.spec.positions,
-            )
-            for name, player in self.host.players.items()
-        }
-        return seats, dict(self.host.parameters)
+        return WorkerModels(
+            {
+                name: WorkerPlayer(
+                    self.engines.index(player.engine), player.spec.adapter, player.spec.positions
+                )
+                for name, player in self._players.items()
+            },
+            {key: learner.size for key, learner in self.team.learners.items()},
+        )
 
     def learner(self, key: NetworkKey, method: str, *args: Any) -> tuple[Any, int]:
         """Call a learner's method; returns the result and the learner's number of steps."""
-        learner = self.host.learners[key]
+        learner = self.team.learners[key]
         return getattr(learner, method)(*args), learner.steps
 
     def evaluate(self, key: NetworkKey, rows: Sequence[Row], reference: bool) -> list[Outputs]:
-        return self.host.learners[key].evaluate(rows, reference=reference)
+        return self.team.learners[key].evaluate(rows, reference=reference)
 
     def accumulate(self, key: NetworkKey, rows: Sequence[Row], objective: Objective) -> Accumulated:
-        return self.host.learners[key].accumulate(rows, objective)
+        return self.team.learners[key].accumulate(rows, objective)
 
     def copy(self, key: NetworkKey) -> int:
         """Copy a learner's weights; returns the number under which the copy is stored."""
-        return self._keep(self.host.learners[key].copy())
+        return self._keep(self.team.learners[key].copy())
 
     def weight_copy(self, number: int, method: str, *args: Any) -> None:
         """Call a method of a stored copy of weights."""
@@ -123,7 +130,7 @@ class ModelWorker:
 
     def frozen_copy(self, key: NetworkKey, method: str, *args: Any) -> Any:
         """Call a method of a frozen copy and return the result."""
-        return getattr(self.host.copies[key], method)(*args)
+        return getattr(self.team.copies[key], method)(*args)
 
     def generate(self, engine: int, sent_requests: Sequence[SentRequest]) -> list[list[SentAnswer]]:
         """Answer a batch of requests. Errors: as for the engine's `generate`."""
@@ -147,7 +154,7 @@ class ModelWorker:
     def versions(self, number: int) -> dict[str, int | None]:
         """The version of each player's weights; None: the learner's live weights."""
         engine = self.engines[number]
-        players = self.host.players.items()
+        players = self._players.items()
         return {name: engine.version(name) for name, player in players if player.engine is engine}
 
     def drop(self, numbers: Sequence[int]) -> None:
@@ -158,7 +165,12 @@ class ModelWorker:
 
     def close(self) -> None:
         self._kept.clear()
-        self.host.close()
+        self.team.close()
+
+    @property
+    def _players(self) -> dict[str, Language]:
+        players = self.team.players.items()
+        return {name: player for name, player in players if isinstance(player, Language)}
 
     def _keep(self, value: Any) -> int:
         number = next(self._numbers)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import torch
+
 from colearn.contract import (
     Accumulated,
     BatchEngine,
@@ -24,6 +26,7 @@ from colearn.contract import (
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.timeline import updates
 from colearn.errors import CheckpointError
+from colearn.models.network import Network
 
 from .links import RemoteHandle, WorkerHandle, WorkerLink
 from .model_worker import SentAnswer, SentRequest
@@ -31,11 +34,12 @@ from .model_worker import SentAnswer, SentRequest
 
 class RemoteLearner(Learner):
     """Proxy of a learner in a worker. Sends rows and objectives to the worker and receives numbers;
-    weights are transferred only on request."""
+    weights are transferred only on request. `here`: the copy of the network in this process, if
+    there is one."""
 
-    def __init__(self, key: NetworkKey, link: WorkerLink) -> None:
+    def __init__(self, key: NetworkKey, link: WorkerLink, size: int, here: Network | None) -> None:
         self.key, self.link, self.name = key, link, str(key)
-        self.steps = 0
+        self.size, self.steps, self._here = size, 0, here
 
     def _do(self, method: str, *args: Any) -> Any:
         result, self.steps = self.link("learner", self.key, method, *args)
@@ -88,6 +92,15 @@ class RemoteLearner(Learner):
         """A copy of the trained weights, by name."""
         weights: dict[str, Any] = self._do("weights")
         return weights
+
+    @torch.no_grad()
+    def fetch(self) -> None:
+        if self._here is None:
+            return
+        weights = self._here.trained()
+        for name, weight in self.weights().items():
+            weights[name].copy_(weight)
+        self._here.base.revision += 1
 
 
 class RemoteWeightCopy(WeightCopy):

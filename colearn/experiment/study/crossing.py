@@ -63,18 +63,18 @@ def play_crossing(
     runs: the runs of one seed, by label.
     Errors: ConfigError if agents share a model; CheckpointError.
     """
-    from colearn.experiment.assemble import assemble
     from colearn.experiment.evaluation.evaluate import evaluate_weights
+    from colearn.experiment.load_team import load_team
 
-    parts = assemble(runs[base].config())
+    team = load_team(runs[base].config())
     folders = {}
     for seat, member in crossing.seats.items():
         checkpoint = runs[member.label].checkpoints.choose()
-        config = bind_agents(runs[member.label].config(), parts.run.task.agents)
+        config = bind_agents(runs[member.label].config(), team.run.task.agents)
         trained = NetworkKey("actor", own_model(config, member.agent))
-        key = NetworkKey("actor", own_model(parts.run.config, seat))
+        key = NetworkKey("actor", own_model(team.run.config, seat))
         folders[key] = checkpoint.path / str(trained)
-    return evaluate_weights(parts, folders)
+    return evaluate_weights(team, folders)
 
 
 def own_model(config: Config, agent: str) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 from colearn.config import Config
 from colearn.contract import Rollout
 from colearn.contract.seeding import derive_seed
-from colearn.experiment.assemble import assemble
-from colearn.experiment.checkpoint_manager import load_learners
 from colearn.experiment.evaluation.played import evaluation_items
+from colearn.experiment.load_team import load_team
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.types import Tree
@@ -25,16 +24,16 @@ def held_out_episodes(
 
     Errors: CheckpointError for a checkpoint from another run; ConfigError.
     """
-    assembly = assemble(config)
-    run, host = assembly.run, assembly.host
-    with closing(run.task), closing(host):
-        load_learners(checkpoint, host.learners)
-        host.publish()
+    team = load_team(config)
+    run = team.run
+    with closing(run.task), closing(team):
+        team.load(checkpoint)
+        team.publish()
         items, _ = evaluation_items(run.task, run.config.evaluation)
         trees, _ = grow(
             run.task,
             items,
-            assembly.players,
+            team.players,
             shape or Chain(),
             seed=derive_seed(run.config.run.seed, "held out"),
             credit=run.parts.credit,

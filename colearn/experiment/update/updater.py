@@ -86,7 +86,7 @@ class Updater:
     `own_schedules`."""
     token_budget: int
     together: Together = one_by_one
-    """Function of the host that runs one call on each of several models."""
+    """The team's function that runs one call on each of several models."""
     target_kl: float | None = None
     own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
     """Separate schedules of single actors, by model name. The advantages of an actor with a

@@ -10,8 +10,8 @@ from tiny import Notes, register, save_model
 from colearn.config import load_config, resolve
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
-from colearn.experiment.assemble import assemble
 from colearn.experiment.evaluation.checked import check_evaluation
+from colearn.experiment.load_team import load_team
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_mistake_is_told_before_anything_is_played(
     settings: dict[str, Any], pairs: list[str], message: str
 ) -> None:
     config = load_config(settings, pairs)
-    for check in (estimate, assemble):
+    for check in (estimate, load_team):
         with pytest.raises(ConfigError) as caught:
             check(config)
         assert message in str(caught.value)

@@ -16,6 +16,8 @@ from colearn.errors import CheckpointError
 from colearn.experiment import checkpoint_manager
 from colearn.experiment.checkpoint_manager import CheckpointManager
 from colearn.experiment.processes import Processes
+from colearn.experiment.team import Team
+from colearn.models.load import Tokenizers
 from colearn.record import Best, Progress
 from colearn.record.checkpoints import Checkpoints
 
@@ -65,13 +67,16 @@ def manager(
         folder=SimpleNamespace(checkpoints=Checkpoints(folder)), writing=nullcontext
     )
     config = SimpleNamespace(run=SimpleNamespace(**{**usual, **run}))
-    assembly: Any = SimpleNamespace(
-        host=SimpleNamespace(learners=held["learners"]),
-        copies=held["copies"],
+    of_run: Any = SimpleNamespace(config=config, moving=True)
+    team = Team(
+        run=of_run,
+        tokenizers=Tokenizers(),
+        networks={},
+        players={},
         sources=sources or {},
-        run=SimpleNamespace(config=config),
+        **held,
     )
-    return CheckpointManager(writer, assembly, Processes(torch.device("cpu")))
+    return CheckpointManager(writer, team, Processes(torch.device("cpu")))
 
 
 def numbers(held: dict[str, Any]) -> list[float]:

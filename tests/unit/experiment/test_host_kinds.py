@@ -10,9 +10,9 @@ import pytest
 
 from colearn.config import Config, ResolvedRun, load_config, resolve
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
 from colearn.experiment.hosts import ray_workers
 from colearn.experiment.hosts.kinds import Ray
+from colearn.experiment.load_team import load_team
 
 
 class Cluster:
@@ -154,6 +154,6 @@ def test_without_a_number_of_cpus_processes_have_equal_shares_of_the_clusters(
 
 @pytest.mark.parametrize("threads", [False, True])
 def test_models_on_bases_of_their_own_update_at_once_if_they_may(threads: bool) -> None:
-    host = assemble(config({"name": "local", "threads": threads})).host
-    assert host.serial is not threads
-    host.close()
+    team = load_team(config({"name": "local", "threads": threads}))
+    assert team.serial is not threads
+    team.close()

@@ -184,7 +184,7 @@ def test_a_run_starts_from_base_and_adapter_and_exports_what_it_trained(
         config["models"]["*"].pop("lora")
     expected = by_peft(bases[True], adapter)
     run = Experiment(load_config(config), tmp_path / "run")
-    for key, network in run.assembly.host.networks.items():
+    for key, network in run.team.networks.items():
         base = network.base
         with torch.no_grad(), base.using(None):
             if key.kind == "actor":
@@ -193,7 +193,7 @@ def test_a_run_starts_from_base_and_adapter_and_exports_what_it_trained(
                 )
     run.run()
     folders = export_run(tmp_path / "run", tmp_path / "merged")
-    for key, network in run.assembly.host.networks.items():
+    for key, network in run.team.networks.items():
         if key.kind == "actor":
             with torch.no_grad(), network.base.using(network.adapter):
                 trained = network.base.logits(network.base.hidden(IDS))

@@ -14,7 +14,7 @@ from colearn.agents import ChatFormat, dialogue_spans
 from colearn.config import Config
 from colearn.errors import ConfigError
 from colearn.estimate.run_estimate import estimate
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 from colearn.types import Action
 
 
@@ -28,7 +28,7 @@ def added_marker(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("work", [assemble, estimate], ids=["run", "dry run"])
+@pytest.mark.parametrize("work", [load_team, estimate], ids=["run", "dry run"])
 def test_a_template_with_a_token_that_the_model_lacks_is_one_line(
     work: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

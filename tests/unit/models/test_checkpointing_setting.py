@@ -9,7 +9,7 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.errors import ConfigError
-from colearn.experiment.assemble import assemble
+from colearn.experiment.load_team import load_team
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def networks(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     path = save_model(tmp_path / "model", "llama")
 
     def build(model: dict[str, Any], critic: dict[str, Any]) -> dict[str, bool]:
-        team = assemble(
+        team = load_team(
             Config.model_validate(
                 {
                     "task": {"name": "notes", "horizon": 2, "items": 3},
@@ -30,7 +30,7 @@ def networks(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
                 }
             )
         )
-        return {str(key): network.checkpointing for key, network in team.host.networks.items()}
+        return {str(key): network.checkpointing for key, network in team.networks.items()}
 
     return build
 

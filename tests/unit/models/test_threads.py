@@ -9,7 +9,7 @@ import torch
 from tiny import save_model
 
 from colearn.config import load_config, resolve
-from colearn.experiment.hosts.local import LocalHost
+from colearn.experiment.hosts.local_team import local_team
 from colearn.models.load import Tokenizers
 from colearn.models.torch_settings import use_threads
 
@@ -48,7 +48,7 @@ def test_a_run_sets_its_threads_and_restores_those_before(tmp_path, given, threa
         "models": {"*": {"path": save_model(tmp_path / "model")}},
         "run": {"device": "cpu"},
     }
-    host = LocalHost(resolve(load_config(settings, [f"run.threads={given}"])), Tokenizers())
+    team = local_team(resolve(load_config(settings, [f"run.threads={given}"])), Tokenizers())
     assert torch.get_num_threads() == threads
-    host.close()
+    team.close()
     assert torch.get_num_threads() == 5
