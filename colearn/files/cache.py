@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from colearn.errors import ConfigError
+from colearn.text.notes import note
 
 
 def cache_folder() -> Path:
@@ -41,4 +46,31 @@ def cache_place(name: str) -> Path:
             f"COLEARN_CACHE: cannot make the folder {place.parent} ({error.strerror or error}); "
             "name a folder that can be written"
         ) from None
+    return place
+
+
+def made_once(name: str, what: str, make: Callable[[Path], object]) -> Path:
+    """Return the file or folder `name` in the cache. If it is not there, `make` writes it to the
+    path that it is given; of several processes, one does so and the others wait. what: what `make`
+    makes, for the note that a process waits.
+
+    Errors: as for `cache_place`, and those of `make`, which leave nothing in the cache.
+    """
+    place = cache_place(name)
+    if place.exists():
+        return place
+    lock = FileLock(f"{place}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        note(f"waits for {what}, which another process makes")
+        lock.acquire()
+    try:
+        if not place.exists():
+            aside = place.with_name(f".partial-{place.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            make(aside)
+            aside.rename(place)
+    finally:
+        lock.release()
     return place

@@ -19,22 +19,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from filelock import FileLock, Timeout
 
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.critic.stream import piece_tag
 from colearn.errors import ConfigError, nearest
-from colearn.files.cache import cache_place
+from colearn.files.cache import cache_place, made_once
 from colearn.files.first_opening import remember_model_files
 from colearn.rollout.context_limit import check_length
 from colearn.text.notes import TimeLeft, note
@@ -68,27 +65,17 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     key = hashlib.blake2b(
         json.dumps([recipe.key, _plain(episodes), texts]).encode(), digest_size=8
     ).hexdigest()
-    folder = cache_place(f"{size}-{key}")
-    if folder.is_dir():
-        return folder
-    with _lock(name, folder):
-        if not folder.is_dir():
-            note(
-                f"makes the model '{name}' for this task, once; it is kept in {folder}, and later "
-                "runs of the task begin with it"
-            )
-            aside = folder.with_suffix(".partial")
-            shutil.rmtree(aside, ignore_errors=True)
-            with threads(1):  # more are slower for models of this size
-                _make(
-                    recipe,
-                    embedded_tokenizer(task, episodes, texts),
-                    episodes,
-                    aside,
-                    TimeLeft(f"makes the model '{name}'").report,
-                )
-            aside.rename(folder)
-    return folder
+
+    def make(aside: Path) -> None:
+        note(
+            f"makes the model '{name}' for this task, once; it is kept in {aside.parent}, and "
+            "later runs of the task begin with it"
+        )
+        tokenizer = embedded_tokenizer(task, episodes, texts)
+        with threads(1):  # more are slower for models of this size
+            _make(recipe, tokenizer, episodes, aside, TimeLeft(f"makes the model '{name}'").report)
+
+    return made_once(f"{size}-{key}", f"the model '{name}'", make)
 
 
 def embedded_with_digests(name: str, digests: Mapping[str, str]) -> Path | None:
@@ -104,22 +91,6 @@ def embedded_with_digests(name: str, digests: Mapping[str, str]) -> Path | None:
         ):
             return folder
     return None
-
-
-@contextmanager
-def _lock(name: str, folder: Path) -> Iterator[None]:
-    """Context that holds the lock of a model's folder. Prints a note while another process holds
-    the lock."""
-    lock = FileLock(f"{folder}.lock")
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        note(f"waits for the model '{name}', which another process makes")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def embedded_parts(

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import cache_place
+from colearn.files.cache import made_once
 from colearn.files.first_opening import remember_model_files
 from colearn.text.notes import note
 
@@ -43,15 +42,13 @@ def merged_folder(path: str, field: str) -> str:
         )
     base = adapter_base(path, field, weights=True)
     key = json.dumps(file_digests(path, field), sort_keys=True).encode()
-    folder = cache_place(f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}")
-    with FileLock(f"{folder}.lock"):  # of several processes one merges
-        if not folder.is_dir():
-            note(f"merges the adapter {path} into its base {base}, once; it is kept in {folder}")
-            aside = folder.with_suffix(".partial")
-            shutil.rmtree(aside, ignore_errors=True)
-            _write(path, merged_folder(base, field), aside, field)
-            aside.rename(folder)
-    return str(folder)
+
+    def merge(aside: Path) -> None:
+        note(f"merges the adapter {path} into its base {base}, once; it is kept in {aside.parent}")
+        _write(path, merged_folder(base, field), aside, field)
+
+    name = f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}"
+    return str(made_once(name, f"the adapter {path} merged into its base", merge))
 
 
 def _write(path: str, base: str, folder: Path, field: str) -> None:

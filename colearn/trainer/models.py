@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +14,7 @@ from pydantic import BaseModel
 
 from colearn.config import EACH
 from colearn.errors import ConfigError
-from colearn.files.cache import cache_place
+from colearn.files.cache import cache_place, made_once
 
 _DTYPES = ("bfloat16", "float16")
 
@@ -77,16 +75,8 @@ def _saved(model: Any, tokenizer: Any, field: str) -> dict[str, Any]:
             raise ConfigError(f"{field}: the model cannot be saved: {reason:.200}") from None
         save_tokenizer(tokenizer, folder)
         digests = json.dumps(file_digests(str(folder), field), sort_keys=True)
-        final = (
-            above / f"{type(model).__name__}-{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
-        )
-        if not final.is_dir():
-            try:
-                os.replace(folder, final)
-            except OSError:  # another process has just saved the same model
-                if not final.is_dir():
-                    raise
-                shutil.rmtree(folder)
+        name = f"{type(model).__name__}-{hashlib.sha256(digests.encode()).hexdigest()[:16]}"
+        final = made_once(f"objects/{name}", "the same model", folder.rename)
     dtype = str(model.dtype).removeprefix("torch.")
     return {"path": str(final), **({"dtype": dtype} if dtype in _DTYPES else {})}
 

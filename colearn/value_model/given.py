@@ -4,19 +4,17 @@ they fit the run, and shifts their values to the run's first returns."""
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import AgentValues, Episodes, NetworkKey
 from colearn.errors import ConfigError
-from colearn.files.cache import cache_place
+from colearn.files.cache import made_once
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
 from colearn.record.folder import CONFIG
@@ -219,24 +217,16 @@ def _kept_from_run(folder: Path) -> Path:
     for key in keys:
         for path in sorted((checkpoint.path / str(key)).iterdir()):
             digest.update(path.read_bytes())
-    cache = cache_place(f"critics-{digest.hexdigest()}")
-    with FileLock(f"{cache}.lock"):  # only one of several processes writes
-        if not cache.is_dir():
-            note(f"keeps the critic of {folder}, once, in {cache}")
-            aside = cache.with_suffix(".partial")
-            shutil.rmtree(aside, ignore_errors=True)
-            for key in keys:
-                (aside / str(key)).mkdir(parents=True)
-                keep_critic(
-                    run,
-                    key,
-                    checkpoint,
-                    aside / str(key),
-                    joint_actions=critic_joint_actions(run, checkpoint.progress.environment_steps),
-                )
-                write_checksums(aside / str(key))
-            aside.rename(cache)
-    return cache
+
+    def keep(aside: Path) -> None:
+        note(f"keeps the critic of {folder}, once, in {aside.parent}")
+        joint_actions = critic_joint_actions(run, checkpoint.progress.environment_steps)
+        for key in keys:
+            (aside / str(key)).mkdir(parents=True)
+            keep_critic(run, key, checkpoint, aside / str(key), joint_actions=joint_actions)
+            write_checksums(aside / str(key))
+
+    return made_once(f"critics-{digest.hexdigest()}", f"the critic of {folder}", keep)
 
 
 def critic_joint_actions(run: ResolvedRun, own_actions: int) -> int:

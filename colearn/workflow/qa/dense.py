@@ -10,11 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import cache_place
+from colearn.files.cache import made_once
 
 from .corpus import Corpus, Passage
 from .retriever import KEPT_ANSWERS, Retriever
@@ -111,12 +110,11 @@ class _DenseIndex:
         files = file_digests(retriever.path, "task.encoder")  # another encoder may be put there
         settings = (retriever.path, files, retriever.normalize, retriever.passage_prefix)
         key = hashlib.blake2b(json.dumps([*settings, retriever.longest]).encode(), digest_size=8)
-        file = cache_place(f"dense-{digest}-{key.hexdigest()}.npy")
-        with FileLock(f"{file}.lock"):
-            if not file.is_file():
-                aside = file.with_suffix(".partial.npy")
-                np.save(aside, self._made())
-                aside.rename(file)
+        file = made_once(
+            f"dense-{digest}-{key.hexdigest()}.npy",
+            "the vectors of the passages",
+            lambda aside: np.save(aside, self._made()),
+        )
         self.vectors = np.load(file, mmap_mode="r")
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:

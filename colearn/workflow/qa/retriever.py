@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import unicodedata
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from colearn.errors import required
-from colearn.files.cache import cache_place
+from colearn.files.cache import made_once
 
 from .corpus import Corpus, Passage
 
@@ -71,13 +69,11 @@ class _WordIndex:
             self.table = self._built(retriever)
             return
         name = f"bm25-{digest}-{_WORD_KEY}-{retriever.k1:g}-{retriever.b:g}"
-        folder = cache_place(name)
-        with FileLock(f"{folder}.lock"):
-            if not folder.is_dir():
-                aside = folder.with_name(f"{folder.name}.partial")
-                shutil.rmtree(aside, ignore_errors=True)
-                self._built(retriever).save(str(aside), show_progress=False)
-                aside.rename(folder)
+        folder = made_once(
+            name,
+            "the index of the passages",
+            lambda aside: self._built(retriever).save(str(aside), show_progress=False),
+        )
         self.table = self.engine.BM25.load(str(folder), mmap=True)
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:

@@ -1,0 +1,60 @@
+"""What is built on this machine is built once and kept in the cache."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from colearn.files.cache import cache_place, made_once
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
+
+
+def test_it_is_made_once_and_its_suffix_is_kept() -> None:
+    made: list[str] = []
+
+    def make(aside: Path) -> None:
+        made.append(aside.suffix)
+        aside.write_text("numbers")
+
+    places = [made_once("table.npy", "a table", make) for _ in range(2)]
+    assert places == [cache_place("table.npy")] * 2
+    assert places[0].read_text() == "numbers" and made == [".npy"]
+
+
+def test_what_an_interrupted_process_left_is_made_anew() -> None:
+    def fails(aside: Path) -> None:
+        aside.mkdir()
+        (aside / "old").touch()
+        raise ValueError("killed")
+
+    def makes(aside: Path) -> None:
+        aside.mkdir()
+        (aside / "new").touch()
+
+    with pytest.raises(ValueError, match="killed"):
+        made_once("folder", "a folder", fails)
+    assert not cache_place("folder").exists()
+    place = made_once("folder", "a folder", makes)
+    assert [file.name for file in place.iterdir()] == ["new"]
+
+
+def test_a_process_that_waits_says_for_what(capfd: pytest.CaptureFixture[str]) -> None:
+    lock = FileLock(f"{cache_place('kept')}.lock", thread_local=False)
+    lock.acquire()
+
+    def made_elsewhere() -> None:
+        cache_place("kept").touch()
+        lock.release()
+
+    other = threading.Timer(0.1, made_elsewhere)
+    other.start()
+    assert made_once("kept", "the model", lambda _: pytest.fail("made twice")).exists()
+    other.join()
+    assert "waits for the model, which another process makes" in capfd.readouterr().err
