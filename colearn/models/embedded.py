@@ -65,17 +65,18 @@ def embedded_model(task: DecPOMDP[Any, Any], name: str, field: str) -> Path:
     key = hashlib.blake2b(
         json.dumps([recipe.key, _plain(episodes), texts]).encode(), digest_size=8
     ).hexdigest()
+    place = f"{size}-{key}"
 
     def make(aside: Path) -> None:
         note(
-            f"makes the model '{name}' for this task, once; it is kept in {aside.parent}, and "
-            "later runs of the task begin with it"
+            f"makes the model '{name}' for this task, once; it is kept in {cache_place(place)}, "
+            "and later runs of the task begin with it"
         )
         tokenizer = embedded_tokenizer(task, episodes, texts)
         with threads(1):  # more are slower for models of this size
             _make(recipe, tokenizer, episodes, aside, TimeLeft(f"makes the model '{name}'").report)
 
-    return made_once(f"{size}-{key}", f"the model '{name}'", make)
+    return made_once(place, f"the model '{name}'", make)
 
 
 def embedded_with_digests(name: str, digests: Mapping[str, str]) -> Path | None:

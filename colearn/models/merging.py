@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import made_once
+from colearn.files.cache import cache_place, made_once
 from colearn.files.first_opening import remember_model_files
 from colearn.text.notes import note
 
@@ -42,12 +42,13 @@ def merged_folder(path: str, field: str) -> str:
         )
     base = adapter_base(path, field, weights=True)
     key = json.dumps(file_digests(path, field), sort_keys=True).encode()
+    name = f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}"
 
     def merge(aside: Path) -> None:
-        note(f"merges the adapter {path} into its base {base}, once; it is kept in {aside.parent}")
+        kept = cache_place(name)
+        note(f"merges the adapter {path} into its base {base}, once; it is kept in {kept}")
         _write(path, merged_folder(base, field), aside, field)
 
-    name = f"merged-{hashlib.blake2b(key, digest_size=8).hexdigest()}"
     return str(made_once(name, f"the adapter {path} merged into its base", merge))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import AgentValues, Episodes, NetworkKey
 from colearn.errors import ConfigError
-from colearn.files.cache import made_once
+from colearn.files.cache import cache_place, made_once
 from colearn.record import open_run
 from colearn.record.checksums import damages, write_checksums
 from colearn.record.folder import CONFIG
@@ -217,16 +217,17 @@ def _kept_from_run(folder: Path) -> Path:
     for key in keys:
         for path in sorted((checkpoint.path / str(key)).iterdir()):
             digest.update(path.read_bytes())
+    name = f"critics-{digest.hexdigest()}"
 
     def keep(aside: Path) -> None:
-        note(f"keeps the critic of {folder}, once, in {aside.parent}")
+        note(f"keeps the critic of {folder}, once, in {cache_place(name)}")
         joint_actions = critic_joint_actions(run, checkpoint.progress.environment_steps)
         for key in keys:
             (aside / str(key)).mkdir(parents=True)
             keep_critic(run, key, checkpoint, aside / str(key), joint_actions=joint_actions)
             write_checksums(aside / str(key))
 
-    return made_once(f"critics-{digest.hexdigest()}", f"the critic of {folder}", keep)
+    return made_once(name, f"the critic of {folder}", keep)
 
 
 def critic_joint_actions(run: ResolvedRun, own_actions: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,17 @@ def test_what_an_interrupted_process_left_is_made_anew() -> None:
 
 
 def test_a_process_that_waits_says_for_what(capfd: pytest.CaptureFixture[str]) -> None:
-    lock = FileLock(f"{cache_place('kept')}.lock", thread_local=False)
-    lock.acquire()
+    held = threading.Event()
 
     def made_elsewhere() -> None:
-        cache_place("kept").touch()
-        lock.release()
+        with FileLock(f"{cache_place('kept')}.lock"):
+            held.set()
+            time.sleep(0.1)
+            cache_place("kept").touch()
 
-    other = threading.Timer(0.1, made_elsewhere)
+    other = threading.Thread(target=made_elsewhere)
     other.start()
+    held.wait()
     assert made_once("kept", "the model", lambda _: pytest.fail("made twice")).exists()
     other.join()
     assert "waits for the model, which another process makes" in capfd.readouterr().err

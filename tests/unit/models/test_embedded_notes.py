@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from colearn.config import load_config
 from colearn.config.build import build_task
-from colearn.models.embedded import _lock, embedded_model
+from colearn.models.embedded import embedded_model
 
 
 @pytest.mark.slow
@@ -29,23 +27,3 @@ def test_making_a_model_is_told_once(
     assert all(line.endswith(" s left") for line in progress)
     assert embedded_model(task, "embedded-tiny", "models.a.path") == folder
     assert capsys.readouterr().err == ""
-
-
-def test_waiting_for_another_process_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "embedded-1"
-    held, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with FileLock(f"{folder}.lock"):
-            held.set()
-            over.wait(0.3)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait()
-    with _lock("embedded", folder):
-        other.join()
-    told = "note: waits for the model 'embedded', which another process makes\n"
-    assert capsys.readouterr().err == told
