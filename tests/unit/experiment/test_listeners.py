@@ -116,10 +116,7 @@ def make(told: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
             callbacks=callbacks,
             config=config,
             headline=Headline(headline),
-            task=SimpleNamespace(rewards=None, optimum=optimum),
-        )
-        monkeypatch.setattr(
-            module, "RewardStructure", SimpleNamespace(of=lambda task: task), raising=True
+            task=SimpleNamespace(optimum=optimum),
         )
         files, progress = Files(told, earlier), Progress()
         listeners = Listeners(run, files, Processes(torch.device("cpu")), progress)  # type: ignore[arg-type]
