@@ -10,6 +10,7 @@ has ended.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -84,6 +85,8 @@ def _must_start_python() -> bool:
         return True
     for name in _NEEDED:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a run would copy the memory of all these objects when it collects garbage or ends
     return False
 
 

@@ -20,12 +20,13 @@ from colearn.config import load_config
 from colearn.errors import ColearnError
 
 PROBE = """
-import json, os, signal, sys, threading
+import gc, json, os, signal, sys, threading
 print(json.dumps({
     "threads": os.environ["OMP_NUM_THREADS"],
     "parent": os.environ["COLEARN_PARENT"] == str(os.getppid()),
     "own session": os.getsid(0) == os.getpid(),
     "imported": "transformers.models.llama.modeling_llama" in sys.modules,
+    "frozen": gc.get_freeze_count() > 100_000,
     "alone": len(os.listdir("/proc/self/task")) == 1,
     "broken pipe": signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN,
     "input": sys.stdin.read(),
@@ -57,6 +58,7 @@ def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Pat
         "parent": True,
         "own session": True,
         "imported": sys.platform == "linux",
+        "frozen": sys.platform == "linux",
         "alone": True,
         "broken pipe": True,
         "input": "",
