@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from asking import token_request
@@ -10,6 +13,7 @@ from tiny import Cast, cast
 
 from colearn.generate.engine import Engine
 from colearn.generate.job import ChoiceEnd, Done, Job, TokenDrawn
+from colearn.serve.service import Service
 
 LENGTH = 6
 
@@ -146,3 +150,28 @@ def test_a_stream_that_is_cancelled_is_told_nothing_more_than_a_token(team: Cast
     finish(engine)
     told = events(engine, gone)
     assert len(told) <= 1 and all(isinstance(event, TokenDrawn) for event in told)
+
+
+def test_an_answer_that_its_caller_has_given_up_is_cancelled_and_one_that_came_is_not(
+    team: Cast,
+) -> None:
+    (generator,) = team.generators.values()
+    request = token_request(team.voices, "ada", range(5), (1,))
+    given_up, answered = Future[Any](), Future[Any]()
+    jobs = [generator._job(request, answer) for answer in (given_up, answered)]
+    given_up.cancel()
+    answered.set_result([])
+    assert [one.cancelled for one in jobs] == [True, False]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_served_answer_whose_client_has_gone_is_cancelled(team: Cast, committed: bool) -> None:
+    one, freed = job(team, 1), list[str]()
+    service: Any = SimpleNamespace(
+        turns=3, sessions=SimpleNamespace(end=lambda name, session: freed.append(name))
+    )
+    turn: Any = SimpleNamespace(
+        job=one, committed=committed, session=object(), asked=SimpleNamespace(session_id="mine")
+    )
+    Service.end(service, turn)
+    assert (one.cancelled, service.turns, freed) == (not committed, 2, ["mine"])
