@@ -23,7 +23,13 @@ from colearn.advantage.raw_return import RawReturn
 from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
 from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
-from colearn.contract import CounterfactualValues, TokenValues
+from colearn.contract import (
+    CounterfactualValues,
+    ItemHorizons,
+    TokenAnswer,
+    TokenHistory,
+    TokenValues,
+)
 from colearn.contract.packing import contexts
 from colearn.contract.task_results import validate_outcome
 from colearn.credit.backward import Backward
@@ -37,8 +43,10 @@ from colearn.experiment.evaluation.played import mean_objective, mean_returns
 from colearn.learn.packed_rows import actor_rows
 from colearn.record.fields import RecordedTree
 from colearn.record.recorded_tree import recorded_tree, tree_of
+from colearn.rollout.growth import Growth
+from colearn.rollout.shapes import Chain
 from colearn.tasks.wrappers import Discussion, Pipeline, Single
-from colearn.types import Outcome, Tree
+from colearn.types import Action, Outcome, Tree
 from colearn.value_model.explained_variance import pairs
 from colearn.workflow import Workflow
 
@@ -310,6 +318,60 @@ def test_a_tasks_own_limit_leaves_what_agents_would_have_answered(played: Any) -
 def test_at_the_horizon_a_truncated_episode_misses_its_end(played: Any) -> None:
     assert played(Limited(items=1, horizon=1)).nodes[1].missing_turns == 1
     assert played(Notes(items=1, horizon=1)).nodes[1].missing_turns == 0
+
+
+class AtItsLimit(Notes):
+    """Its time limit and its end come with the same joint action."""
+
+    def step(self, state: Scene, actions: Any, rng: np.random.Generator) -> Outcome[Scene]:
+        return replace(super().step(state, actions, rng), truncated=True, done=True)
+
+
+def test_an_episode_whose_time_limit_comes_with_its_end_is_truncated(played: Any) -> None:
+    end = played(AtItsLimit(items=1, horizon=4)).nodes[-1]
+    assert (end.turn, end.missing_turns) == (1, 3)
+    assert set(end.unanswered) == {"ada", "ben"}
+
+
+class Short(Limited, ItemHorizons):
+    """An item's episodes have three turns, though others of the task have more."""
+
+    def horizon_of(self, item: Any) -> int:
+        return 3
+
+
+def test_turns_are_missing_up_to_the_horizon_of_the_item(played: Any) -> None:
+    assert played(Short(items=1, horizon=9)).nodes[-1].missing_turns == 2
+    assert played(Limited(items=1, horizon=9)).nodes[-1].missing_turns == 8
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_an_episode_that_a_server_refuses_as_too_long_misses_the_rest(turns: int) -> None:
+    """A player at an endpoint learns it from the server's answer, wherever the episode is."""
+    from tests.unit.rollout.test_grow import players_of
+
+    task = Notes(items=1, horizon=4)
+    seats = {agent: agent for agent in task.agents}
+    growth = Growth(
+        task, task.items("train")[0], Chain(), SharedReward(), players_of(task), seats, seed=3,
+        episode=0,
+    )  # fmt: skip
+    (at,) = growth.start()
+    for _ in range(turns):
+        answers = {
+            request.seat: [TokenAnswer(Action("owl", (1,)), TokenHistory())]
+            for request in growth.requests(at)
+        }
+        chosen = growth.next_round(at, answers, [])
+        assert chosen is not None
+        (child,) = growth.children(at, answers, chosen)
+        outcome = Outcome(state=at[0].state, reward=0.0)
+        (at,) = growth.settle(at, [growth.with_outcome(child, outcome)])
+    shown = growth.nodes[-1].observations
+    growth.end_overlong("ben")
+    end = growth.tree().nodes[-1]
+    assert (end.turn, end.missing_turns, end.overlong) == (turns, 4 - turns, "ben")
+    assert end.terminal and end.truncated and end.unanswered == shown and set(shown) == set(seats)
 
 
 def test_a_full_context_leaves_the_text_that_no_answer_fits_after(played: Any) -> None:
