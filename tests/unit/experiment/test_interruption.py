@@ -74,9 +74,13 @@ def test_the_next_block_may_be_abandoned_again() -> None:
 
 
 def test_a_second_signal_ends_even_a_change() -> None:
-    with pytest.raises(KeyboardInterrupt), interruption() as one, one.held():
+    done = []
+    with pytest.raises(KeyboardInterrupt) as raised, interruption() as one, one.held():
         signal.raise_signal(signal.SIGINT)
+        done.append("one")
         signal.raise_signal(signal.SIGINT)
+        done.append("two")
+    assert done == ["one"] and not isinstance(raised.value, Interrupted)
 
 
 def test_a_signal_of_an_earlier_block_is_forgotten() -> None:
