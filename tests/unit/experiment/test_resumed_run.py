@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from colearn.config import Config, load_config
+from colearn.contract import ModelHost
+from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
+from colearn.experiment.update.updater import Updater
 from colearn.record import RunFolder
 
 TIMES = ("seconds", "memory", "per_second", "time/", "idle", "utilization")
 
 
 def config() -> Config:
-    """A critic with means by item, and past selves, whose number of games a league remembers."""
+    """A critic with means by item; past selves from the second iteration on; one model with two
+    epochs."""
     return load_config(
         {
             "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
-            "algorithm": {"name": "collm_cc", "critic": {"name": "decentralized"}},
-            "models": {"*": {"path": "embedded-tiny", "learning_rate": 1e-2}},
+            "algorithm": {"name": "collm_cc", "value_loss": {"frozen_targets": True}},
+            "models": {
+                "agent_1": {"path": "embedded-tiny", "learning_rate": 1e-3, "epochs": 2},
+                "agent_2": {"path": "embedded-tiny", "learning_rate": 1e-3},
+            },
             "agents": {"*": {"sampling": {"max_tokens": 2}}},
-            "critic": {"path": "embedded-tiny", "learning_rate": 1e-2, "baseline": "item"},
-            "cast": {"name": "league", "pool": 1, "every": 1},
-            "train": {"environment_steps": 12, "episodes": 2},
-            "evaluation": {"every": 2, "episodes": 2, "transcripts": 0},
+            "critic": {"path": "embedded-tiny", "learning_rate": 1e-3, "baseline": "item"},
+            "cast": {"name": "league", "pool": 1, "every": 2, "self_play": 0.0},
+            "train": {"environment_steps": 100, "iterations": 3, "episodes": 2},
+            "evaluation": {"every": 2, "episodes": 1, "transcripts": 0},
             "run": {"device": "cpu", "checkpoint_every": None},
         }
     )
@@ -44,14 +54,33 @@ def measured(folder: Path) -> list[Any]:
 
 
 def test_a_run_that_stops_and_goes_on_has_the_numbers_of_the_uninterrupted_one(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Experiment(config(), tmp_path / "whole").run()
     with Experiment(config(), tmp_path / "run") as run:
         run.evaluate()
         run.step()
+        abandoned(run)
         run.step()
         told = run.evaluate()
         assert run.evaluate() == told  # not measured again
-    Experiment(config(), tmp_path / "run", resume=True).run()
+    published: list[Any] = []
+    publish = ModelHost.publish
+    monkeypatch.setattr(ModelHost, "publish", lambda host: published.append(host) or publish(host))
+    resumed = Experiment(config(), tmp_path / "run", resume=True)
+    assert published == [resumed.assembly.host]  # generators with copies have the weights, too
+    assert resumed.run().iterations == 3
+    assert [line[3] for line in measured(tmp_path / "run") if line[0] == "update"] == [2, 4, 6]
     assert measured(tmp_path / "run") == measured(tmp_path / "whole")
+
+
+def abandoned(run: Experiment) -> None:
+    """A step that a signal ends once the parts' states have changed, and no model has."""
+
+    def interrupted(updater: Updater, *_: Any) -> None:
+        updater.item_means.state = dict.fromkeys(updater.item_means.state, (9.0, 1.0))
+        raise Interrupted(signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(Updater, "update", interrupted)
+        run.step()
