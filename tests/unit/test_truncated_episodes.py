@@ -25,7 +25,6 @@ from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.contract import (
     CounterfactualValues,
-    ItemHorizons,
     TokenAnswer,
     TokenHistory,
     TokenValues,
@@ -333,7 +332,7 @@ def test_an_episode_whose_time_limit_comes_with_its_end_is_truncated(played: Any
     assert set(end.unanswered) == {"ada", "ben"}
 
 
-class Short(Limited, ItemHorizons):
+class Short(Limited):
     """An item's episodes have three turns, though others of the task have more."""
 
     def horizon_of(self, item: Any) -> int:

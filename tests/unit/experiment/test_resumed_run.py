@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from colearn.config import Config, load_config
-from colearn.contract import ModelHost
 from colearn.experiment.interruption import Interrupted
 from colearn.experiment.loop import Experiment
 from colearn.experiment.update.updater import Updater
@@ -54,7 +53,7 @@ def measured(folder: Path) -> list[Any]:
 
 
 def test_a_run_that_stops_and_goes_on_has_the_numbers_of_the_uninterrupted_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     Experiment(config(), tmp_path / "whole").run()
     with Experiment(config(), tmp_path / "run") as run:
@@ -64,11 +63,7 @@ def test_a_run_that_stops_and_goes_on_has_the_numbers_of_the_uninterrupted_one(
         run.step()
         told = run.evaluate()
         assert run.evaluate() == told  # not measured again
-    published: list[Any] = []
-    publish = ModelHost.publish
-    monkeypatch.setattr(ModelHost, "publish", lambda host: published.append(host) or publish(host))
     resumed = Experiment(config(), tmp_path / "run", resume=True)
-    assert published == [resumed.assembly.host]  # generators with copies have the weights, too
     assert resumed.run().iterations == 3
     assert [line[3] for line in measured(tmp_path / "run") if line[0] == "update"] == [2, 4, 6]
     assert measured(tmp_path / "run") == measured(tmp_path / "whole")
