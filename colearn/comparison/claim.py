@@ -14,7 +14,6 @@ from colearn.record import (
     RunFolder,
     first_difference,
 )
-from colearn.record.difference import told_difference
 
 from .outside import check_files, recorded_files
 from .plan import Plan
@@ -49,9 +48,9 @@ def _difference(plan: Plan, record: ComparisonRecord) -> str | None:
     """Returns the first setting in which the plan and the recorded comparison differ."""
     known = [(f"{label}'s ", record.settings.get(label), s) for label, s in plan.settings.items()]
     for whose, recorded, planned in [*known, ("", record.shared, plan.shared)]:
-        key = None if recorded is None else first_difference(recorded, planned)
-        if key is not None:
-            return f"{whose}{told_difference(key, recorded, planned)}"
+        difference = None if recorded is None else first_difference(recorded, planned)
+        if difference is not None:
+            return f"{whose}{difference}"
     return None
 
 

@@ -26,18 +26,14 @@ on it, because the part of a schedule that has already run was computed for the 
 
 
 def first_difference(before: Any, after: Any) -> str | None:
-    """Return the dotted key of the first setting outside `FREE` in which two plain configs differ.
-    If only the budget differs and a schedule depends on it, return the budget's key."""
-    difference = _first(before, after, "")
-    lengths = value_at(before, BUDGET), value_at(after, BUDGET)
-    if difference is None and scheduled(after) is not None and lengths[0] != lengths[1]:
-        return BUDGET
-    return difference
-
-
-def told_difference(key: str, before: Any, after: Any) -> str:
-    """Describe the difference that `first_difference` returned."""
-    follows = f", and {scheduled(after)} follows it" if key == BUDGET else ""
+    """Describe the first setting outside `FREE` in which two plain configs differ, by its dotted
+    key and both values; None if there is none. The budget counts if a schedule depends on it."""
+    key, follows = _first(before, after, ""), ""
+    if key is None and value_at(before, BUDGET) != value_at(after, BUDGET):
+        part = scheduled(after)
+        key, follows = (None, "") if part is None else (BUDGET, f", and {part} follows it")
+    if key is None:
+        return None
     return f"{key} was {value_at(before, key)}, is {value_at(after, key)}{follows}"
 
 

@@ -19,7 +19,7 @@ from colearn.errors import CheckpointError, ColearnError
 from colearn.registry import is_target
 from colearn.registry.given import is_given
 
-from .difference import BUDGET, first_difference, told_difference, value_at
+from .difference import BUDGET, first_difference, value_at
 from .fields import CriticLine, Line, Progress, RunRecord
 from .files import write_text
 from .folder import CONFIG, CRITIC, EPISODES, METRICS, RUN, TREES, RunFolder
@@ -73,13 +73,12 @@ class RunWriter:
             )
         recorded, current = map(yaml.safe_load, (dump_config(self.folder.config()), self._config))
         self._follow_moved(recorded, current)
-        recorded = _same_objects(recorded, current)
-        key = first_difference(recorded, current)
-        if key is not None:
+        difference = first_difference(_same_objects(recorded, current), current)
+        if difference is not None:
             raise CheckpointError(
                 f"--out {self.folder.path}: the folder holds a run of another config (first "
-                f"difference: {told_difference(key, recorded, current)}); leave "
-                "the config out to go on as it was, or name another folder"
+                f"difference: {difference}); leave the config out to go on as it was, or name "
+                "another folder"
             )
         self.folder.check_budget(value_at(current, BUDGET))
 

@@ -11,7 +11,7 @@ from typing import Any
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
-from colearn.record.difference import first_difference, told_difference, value_at
+from colearn.record.difference import first_difference, value_at
 from colearn.registry.given import PREFIX
 from colearn.text.masking import masked, masked_settings
 
@@ -148,9 +148,8 @@ def _difference(first: Run, second: Run) -> str | None:
         }
         for config in configs
     )
-    key = first_difference(first_settings, second_settings)
-    if key is not None:
-        return told_difference(key, first_settings, second_settings)
+    if difference := first_difference(first_settings, second_settings):
+        return difference
     repeated = first.algorithm == second.algorithm and first.seed == second.seed
     return f"both are of {first.algorithm} with seed {first.seed}" if repeated else None
 
