@@ -8,6 +8,7 @@ continues a kept game that is one step behind.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,7 +17,15 @@ from importlib import import_module
 from typing import Any
 
 from colearn.contract.seeding import OwnGenerators
-from colearn.errors import ConfigError, DataNotHere, line_of, nearest, reason_of, required
+from colearn.errors import (
+    ConfigError,
+    DataNotHere,
+    TaskError,
+    line_of,
+    nearest,
+    reason_of,
+    required,
+)
 
 from ..live_games import LiveGames
 
@@ -99,6 +108,7 @@ class _Game:
 
 _OF_NLTK = re.compile(r"nltk\.download\('(\w+)'\)")
 """The remedy in NLTK's error for data that were not downloaded."""
+_KEPT = 4096
 _live = LiveGames[tuple[GameSource, int, tuple[str, ...]], _Game]()
 
 
@@ -122,24 +132,46 @@ def check(source: GameSource) -> None:
         ) from None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT)
 def position(source: GameSource, seed: int, actions: tuple[str, ...]) -> Position:
     """The position after `actions`."""
     game = _live.take((source, seed, actions[:-1])) if actions else None
     new_actions = actions[-1:]
     if game is None:
         game, new_actions = _Game(source, seed), actions
+    kind = type(game.env)
     with game.generators.drawn_from():
         reached = game.position()
-        for action in new_actions:
+        for count, action in enumerate(new_actions, start=len(actions) - len(new_actions)):
+            _check_same((source, kind, seed, actions[:count]), reached)
             try:
                 game.step(action)
                 reached = game.position()
             except Exception as error:  # noqa: BLE001 - a text must not end the run
                 failed = f"{type(error).__name__}: {reason_of(error)} ({line_of(error)})"
                 return Position(player=None, shown=reached.shown, failed=failed)
+    _check_same((source, kind, seed, actions), reached)
     _live.keep((source, seed, actions), game)
     return reached
+
+
+_Play = tuple[GameSource, type, int, tuple[str, ...]]
+"""A game, its class, its seed and the actions."""
+_reached: OrderedDict[_Play, Position] = OrderedDict()
+"""The latest positions of this process, with which replays are compared."""
+
+
+def _check_same(play: _Play, current: Position) -> None:
+    """Errors: TaskError if the same seed and actions have led to another position before."""
+    before = _reached.pop(play, current)
+    if before != current:
+        raise TaskError(
+            f"task.env: '{play[0].env}' goes on differently when it is replayed from its seed and "
+            "actions; let all randomness follow from the generators of random and numpy"
+        )
+    _reached[play] = before
+    while len(_reached) > _KEPT:
+        _reached.popitem(last=False)
 
 
 def _package() -> Any:

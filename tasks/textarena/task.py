@@ -47,7 +47,8 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState]):
     The player to move reads the messages since its last action (at first the rules) and answers
     with any text. At the end of the game, payoffs are paid as local rewards. With one player, the
     payoff is the team's reward; with `team`, the mean payoff is. All randomness follows from the
-    seed that `reset` draws, so all branches of a tree have the same random outcomes.
+    seed that `reset` draws, so all branches of a tree have the same random outcomes. A game that
+    goes on differently when it is replayed from its seed and actions ends the run with an error.
 
     Settings: `env`, such as `TicTacToe-v0`; `players`, the number of players; `settings`, the
     game's constructor arguments; `horizon`, the maximum number of actions per episode; `team`,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
-from colearn.errors import ConfigError, DataNotHere
+from colearn.errors import ConfigError, DataNotHere, TaskError
 from colearn.tasks.textarena import TextArena
 from colearn.tasks.textarena import replay as replays
 
@@ -114,6 +114,26 @@ def test_what_a_game_draws_when_it_is_made_follows_from_its_seed(registered):
         random.seed(len(shown))
         shown.append(replays.position(task.source, seed, ()).shown[0])
     assert shown[0] == shown[1] != shown[2]
+
+
+class DrawsFromTheSystem(TicTacToeEnv):
+    """Shows, after a move, what it has drawn from the system's generator."""
+
+    def step(self, action):
+        self.state.add_observation(
+            str(random.SystemRandom().random()), arena.ObservationType.GAME_MESSAGE
+        )
+        return super().step(action)
+
+
+def test_a_game_that_does_not_follow_from_its_seed_is_refused_at_the_first_replay(registered):
+    task = registered(DrawsFromTheSystem)
+    state = begun(task)
+    said(task, state, "[4]")
+    replays.position.cache_clear()
+    replays._live._by_play.clear()
+    with pytest.raises(TaskError, match=r"^task\.env: '.*' goes on differently .*seed and actions"):
+        said(task, state, "[4]")
 
 
 def test_making_a_game_leaves_the_global_generators_alone(registered):
