@@ -90,6 +90,13 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",
     ),
+    "value_model": (
+        "value_model",
+        "unit/experiment unit/test_item_means.py unit/test_truncated_episodes.py "
+        "unit/test_unscored.py integration/test_critic_fit.py integration/test_critic_lines.py "
+        "integration/test_critic_study.py integration/test_export_critics.py "
+        "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
+    ),
 }
 """What is mutated, below colearn/, and the tests by which it is judged."""
 LEFT_OUT = "deepspeed"
