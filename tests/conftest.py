@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,16 @@ def _no_gateway_outlives_its_test() -> Iterator[None]:
     while programs is not None and programs.OPENED:
         programs.OPENED.pop().close()
     assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Counts the code blocks of the documentation that ran, and the others by what they lack."""
+    done: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "blocks" and report.when == "call":
+                done.update(value)
+    if done:
+        whole, ran = done.total(), done.pop("ran", 0)
+        others = ", ".join(f"{count} {lack}" for lack, count in done.most_common() if count)
+        terminalreporter.write_line(f"documentation: {ran} of {whole} blocks ran; {others}")

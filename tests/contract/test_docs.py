@@ -2,33 +2,40 @@
 
 - `python` is executed, one namespace per file; a block that opens with `# name.py` is that file,
   and the functions of a `# test_name.py` are called.
-- `yaml` is a config, a part of one (laid over the quickstart), or, with `# name.yaml`, that file.
+- `yaml` is a config, or changes to the quickstart, and trains one small iteration (`documented`);
+  with `# name.yaml` it is that file, and trains with the page's `colearn train name.yaml`.
 - `toml` that names entry points registers them.
-- `bash` and `console`: each `colearn` line must parse; the cheap commands are executed, and so is
-  `cd` into a folder that one of them wrote.
+- `bash` and `console`: each `colearn` line must parse; those that list, check, train, evaluate or
+  export are executed, and so is `cd` into a folder that one of them wrote.
 
-`<!-- runs: slow -->` before a block moves it to the slow marker.
+`<!-- runs: slow -->` before a block moves it to the slow marker. The summary of the tests counts
+the blocks that ran.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
 import tomllib
 import types
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import documented
 import pytest
 import typer
 import yaml
+from documented import Block, blocks_of
 
 import colearn.registry
 from colearn.cli import app, main
 from colearn.comparison.plan import make_plan
-from colearn.config import load_config, shipped_configs
+from colearn.config import load_config
 from colearn.config.parts import KINDS, part_class
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout, ValueLoss
 from colearn.registry import lookup
@@ -38,43 +45,19 @@ DOCUMENTS = {
     str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
 }
 CHEAP = ("tasks", "algorithms", "configs", "check", "new")
+ON_A_RUN = ("evaluate", "export")
+OTHERWISE = ("--resume", "--dry-run", "--push", "--step", "--adapter", "--critics")
+"""Options of commands that need more than the run of one iteration, or the hub."""
+OWN_BASE = ("docs/howto/data.md", "docs/howto/games.md")
+"""Pages whose changes are those to their last whole config."""
+NEEDS = ("wandb", "lamps.yaml", "taught/")
+"""In commands that need an account, an extra that the tests do not install, or what a slow command
+makes."""
+RAN = "ran"
 LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
 """`text` shows output or a shape; everything else is checked."""
 
-_BLOCK = re.compile(
-    r"^(?P<slow><!-- runs: slow -->\n+)?```(?P<language>[^\n]*)\n(.*?)^```$", re.M | re.S
-)
-
-
-@dataclass(frozen=True)
-class Block:
-    language: str
-    text: str
-    line: int
-    """Of the first line of the text in its document."""
-    slow: bool
-
-    @property
-    def file(self) -> str | None:
-        """The name in a first line like `# picnic.py`."""
-        header = re.match(r"# ([\w-]+\.(?:py|yaml))\n", self.text)
-        return header[1] if header else None
-
-
-def _blocks(path: Path) -> list[Block]:
-    text = path.read_text(encoding="utf-8")
-    return [
-        Block(
-            fence["language"].strip(),
-            fence[3],
-            text[: fence.start(3)].count("\n") + 1,
-            fence["slow"] is not None,
-        )
-        for fence in _BLOCK.finditer(text)
-    ]
-
-
-BLOCKS = {name: _blocks(path) for name, path in DOCUMENTS.items()}
+BLOCKS = {name: blocks_of(path) for name, path in DOCUMENTS.items()}
 SLOW = [name for name, blocks in BLOCKS.items() if any(block.slow for block in blocks)]
 
 
@@ -82,6 +65,7 @@ SLOW = [name for name, blocks in BLOCKS.items() if any(block.slow for block in b
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to be in, whose modules are forgotten afterwards."""
     known = set(sys.modules)
+    documented.untrained(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
@@ -97,9 +81,14 @@ def test_every_block_is_in_a_language_that_is_checked(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_block_of_a_document_runs(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    _run(name, [block for block in BLOCKS[name] if not block.slow], folder, monkeypatch)
+    done = _run(name, [block for block in BLOCKS[name] if not block.slow], folder, monkeypatch)
+    done["slow"] = sum(block.slow for block in BLOCKS[name])
+    record_property("blocks", dict(done))
 
 
 @pytest.mark.slow
@@ -136,40 +125,66 @@ def test_the_table_of_parts_names_every_part_and_its_settings(kind: type) -> Non
     assert names | settings <= told
 
 
-def _run(name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run(
+    name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Counter[str]:
+    """Runs the blocks of a page; returns how many ran, and how many did not by what they lack."""
     module = types.ModuleType(f"document_{re.sub(r'[^a-z]', '_', name.lower())}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes pickle
+    shell = [block for block in blocks if block.language in ("bash", "console")]
+    trained = {word for block in shell for words in _commands(block) for word in _trains(words)}
+    done: Counter[str] = Counter()
+    base: dict[str, Any] | None = None
     for block in blocks:
+        lacks = ""
         if block.file is not None:
-            (folder / block.file).write_text(block.text)
+            Path(block.file).write_text(block.text)
         match block.language:
             case "python":
                 source = "\n" * (block.line - 1) + block.text
-                path = folder / block.file if block.file else DOCUMENTS[name]
+                path = Path(block.file).resolve() if block.file else DOCUMENTS[name]
                 exec(compile(source, str(path), "exec"), vars(module))
                 if path.name.startswith("test_"):  # the page runs it with pytest
                     for test in [name for name in vars(module) if name.startswith("test_")]:
                         vars(module)[test]()
             case "yaml":
-                _check_yaml(block)
+                lacks = _train(block, base, trained)
+                if name in OWN_BASE and documented.is_whole(block):
+                    base = yaml.safe_load(block.text)
             case "toml":
-                _register(block, folder, monkeypatch)
+                _register(block, Path.cwd(), monkeypatch)
             case "bash" | "console":
-                for program, *words in _commands(block):
+                commands = list(_commands(block))
+                ran = False
+                for program, *words in commands:
                     if program == "colearn":
-                        _check_command(words, monkeypatch)
-                    elif (folder / words[0]).is_dir():  # other folders come with what is not run
-                        folder /= words[0]
-                        monkeypatch.chdir(folder)
-                        monkeypatch.syspath_prepend(str(folder))
+                        ran |= _check_command(words, monkeypatch)
+                    elif Path(words[0]).is_dir():  # other folders come with what is not run
+                        monkeypatch.chdir(words[0])
+                        monkeypatch.syspath_prepend(os.getcwd())
+                lacks = "" if ran else "commands that only parse"
+            case "text":
+                lacks = "output or a shape"
+        done[lacks or RAN] += 1
+    return done
 
 
-def _check_yaml(block: Block) -> None:
-    data = yaml.safe_load(block.text)
-    if not {"task", "models"} <= set(data):
-        base = yaml.safe_load(shipped_configs()["quickstart"].read_text())
-        data = base | {"compare": {}} | data
-    make_plan(load_config(data))
+def _train(block: Block, base: dict[str, Any] | None, trained: set[str]) -> str:
+    """Trains one iteration of a config; what this machine lacks for it, or an empty text."""
+    plan = make_plan(load_config(documented.config_of(block, base)))
+    with documented.server() as server:
+        data = documented.small(plan.runs[0].config.model_dump(mode="json"), server)
+        if block.file is not None:
+            Path(block.file).write_text(yaml.safe_dump(data))
+            if block.file in trained:
+                return ""  # by the page's command
+        return documented.train(data, Path(f"run of line {block.line}"))
+
+
+def _trains(words: list[str]) -> list[str]:
+    """The config that a command trains."""
+    plain = words[:2] == ["colearn", "train"] and not set(OTHERWISE) & set(words)
+    return words[2:3] if plain else []
 
 
 def _register(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,15 +221,26 @@ def _commands(block: Block) -> Iterator[list[str]]:
                 yield words
 
 
-def _check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the command ran; a command that is slow, or needs what no page has made, parses."""
     if words[0].startswith("-"):
-        return
+        return False
     chosen = typer.main.get_group(app).commands.get(words[0])
     assert chosen is not None, f"no command {words[0]}"
     chosen.make_context(words[0], words[1:]).close()
-    if words[0] in CHEAP:
-        monkeypatch.setattr(sys, "argv", ["colearn", *words])
-        try:
-            main()
-        except SystemExit as stop:
-            assert not stop.code, words
+    name, other = (
+        words[0],
+        bool(set(OTHERWISE) & set(words)) or any(need in " ".join(words) for need in NEEDS),
+    )
+    if name == "train" and not other and (words[1] == "quickstart" or Path(words[1]).exists()):
+        words = [*words, *documented.settings(words)]
+    elif name in ON_A_RUN and not other and (folders := [w for w in words if w.startswith("run")]):
+        documented.make_run(Path(folders[0]))
+    elif name not in CHEAP:
+        return False
+    monkeypatch.setattr(sys, "argv", ["colearn", *words])
+    try:
+        main()
+    except SystemExit as stop:
+        assert not stop.code, words
+    return True
