@@ -146,6 +146,31 @@ def test_a_resumed_run_notices_other_code(folder: Path, capsys: Any) -> None:
     assert "note: task.reward: helper.py is not the one" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("then", ["comes", "goes"])
+def test_a_file_that_comes_or_goes_is_a_change(folder: Path, then: str) -> None:
+    """A package's new module may be found by it, and a missing one was."""
+    run = resolve(load_config({**settings([0]), "compare": {}}))
+    fewer = sources_of(run, {})
+    (folder / "kit" / "further.py").write_text("TWO = 2.0\n")
+    more = sources_of(run, {})
+    before, now = (fewer, more) if then == "comes" else (more, fewer)
+    with pytest.raises(CheckpointError, match=r"^task\.reward: kit/further\.py is not the one"):
+        check_sources(folder / "step-1", before, now, resumes=True)
+
+
+@pytest.mark.parametrize("lora", [None, {"rank": 2}])
+def test_a_checkpoint_knows_the_weights_of_a_base_that_it_does_not_hold(
+    folder: Path, lora: Any
+) -> None:
+    """A model in full is in the checkpoint; beside an adapter the base is read again."""
+    models = {"*": {"path": "model", "lora": lora}}
+    run = resolve(load_config({**settings([0]), "models": models, "compare": {}}))
+    path = str(folder / "model")
+    files = sources_of(run, {run.path(key): path for key in run.networks})
+    (held,) = {frozenset(files[field]) for field in files if field.startswith("models.")}
+    assert ("model.safetensors" in held) is (lora is not None) and "config.json" in held
+
+
 def test_a_tool_s_program_that_a_module_names_belongs_to_its_files(folder: Path) -> None:
     assert code_files("wrapped").keys() == {"wrapped.py", "server.py"}
     assert not {"colearn", "numpy"} & {name.partition("/")[0] for name in code_files("mine")}
