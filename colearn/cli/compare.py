@@ -50,7 +50,7 @@ def compare(
 ) -> None:
     """Compare algorithms on one task, or on every task of a suite such as table1. To continue after
     an interruption, run the same command again."""
-    from colearn.comparison import compare as run_comparison
+    from colearn.comparison.api import compare as run_comparison
     from colearn.config import first_seeds, is_suite, load_config
 
     machine = read_devices(devices, dry_run)

@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
-from colearn.comparison import compare as run_comparison
+from colearn.comparison.api import compare as run_comparison
 from colearn.config import Config, first_seeds, load_config
 from colearn.errors import ConfigError, ShortTraceback
 from colearn.record.place import named_folder

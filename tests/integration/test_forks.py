@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from colearn.comparison import compare
+from colearn.comparison.api import compare
 from colearn.comparison.forks import Forks
 from colearn.config import load_config
 from colearn.errors import ColearnError

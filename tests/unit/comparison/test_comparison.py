@@ -19,7 +19,7 @@ from fabricated_config import comparison_config as config
 from fabricated_config import register
 from rich.console import Console
 
-from colearn.comparison import compare
+from colearn.comparison.api import compare
 from colearn.comparison.claim import claim
 from colearn.comparison.launch import Failure, launch_jobs, launched_runs
 from colearn.comparison.plan import Plan, make_plan
