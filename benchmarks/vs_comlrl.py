@@ -330,7 +330,7 @@ def ideas(folder: Path, rounds: int) -> None:
 
     def players(**off: bool) -> dict[str, Player]:
         if not off:
-            return team.players
+            return dict(team.players)
         players: dict[str, Player] = {}
         for agent, player in team.players.items():
             assert isinstance(player, Language)

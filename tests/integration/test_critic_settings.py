@@ -99,27 +99,6 @@ def test_a_run_with_means_by_item_goes_on_from_its_checkpoint_as_if_it_had_not_s
         assert {key: whole[key] for key in keys} == {key: parts[key] for key in keys}
 
 
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_run_of_an_earlier_version_goes_on_with_the_critic_that_it_had(
-    left_out: bool, model: str, tmp_path: Path
-) -> None:
-    """Its config.yaml has no baseline, or an empty one, which meant the network alone."""
-    folder, shorter = tmp_path / "run", {"train.environment_steps": 8}
-    config = settings(model)
-    Experiment(load_config(settings(model, baseline="none"), shorter), folder).run()
-    path = folder / "config.yaml"
-    recorded = yaml.safe_load(path.read_text())
-    recorded["critic"] |= {"baseline": None}
-    if left_out:
-        del recorded["critic"]["baseline"]
-    path.write_text(yaml.safe_dump(recorded, sort_keys=False))
-    resumed = Experiment(load_config(config), folder, resume=True)
-    updater = resumed.updater
-    resumed.run()
-    assert updater is not None and not updater.item_baseline
-    assert RunFolder(folder).settings()["critic"]["baseline"] == "none"
-
-
 def test_a_run_records_the_baseline_that_it_has(model: str, tmp_path: Path) -> None:
     config = load_config(settings(model), {"train.environment_steps": 8})
     assert config.critic is not None and config.critic.baseline is None

@@ -20,8 +20,7 @@ from colearn.errors import ConfigError
                      "with keys of its own, got 7; write [7]"),
         ({"url": {"ada": 7}}, "url.ada: input should be a valid string or must be a list, got 7; "
                               "write [7]"),
-        ({"arguments": ["--a", 7]}, "arguments.1: input should be a valid string, got 7"),
-        ({"arguments": 7}, "arguments: must be a list, got 7; write [7]"),
+        ({"url": ["a", 7]}, "url.1: input should be a valid string, got 7"),
         ({"max_rows": {"a": 1}}, "max_rows: input should be a valid integer"),
     ],
 )  # fmt: skip
