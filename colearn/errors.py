@@ -86,8 +86,7 @@ class ShortTraceback:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if isinstance(error, ColearnError):
-            error.__traceback__ = None
-            error.__suppress_context__ = True
+            error.__traceback__ = error.__cause__ = None  # without a cause, no context is shown
 
 
 def required(module: str, extra: str, *, package: str | None = None) -> Any:
