@@ -44,7 +44,6 @@ from .host import FrozenCopy, HostKind, HostWorker
 from .learner import (
     Accumulated,
     Learner,
-    LearnerConstructor,
     LearnerKind,
     MemoryFootprint,
     Objective,
@@ -91,7 +90,6 @@ __all__ = [
     "HostKind",
     "HostWorker",
     "Learner",
-    "LearnerConstructor",
     "LearnerKind",
     "Listener",
     "Measured",

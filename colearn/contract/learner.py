@@ -158,28 +158,20 @@ class MemoryFootprint:
     """Number of additional bytes in CPU memory."""
 
 
-class LearnerConstructor(Protocol):
-    """A learner's class, or a function that constructs the learner with the settings of its
-    kind."""
-
-    def __call__(
-        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
-    ) -> Learner:
-        """A learner of `network` with the model's or critic's `settings`. Micro-batches hold up to
-        `token_budget` tokens; `entropy` states whether the loss receives the entropy.
-
-        Errors: ConfigError for settings that this kind does not support.
-        """
-
-
 class LearnerKind(ABC):
-    """Settings of a kind of learner, as a frozen dataclass. The dataclass names the constructor of
-    a run's learners and estimates the learners' memory for the dry run. Importing the dataclass
-    does not import torch."""
+    """Settings of a kind of learner, as a frozen dataclass. The dataclass builds a run's learners
+    and estimates the learners' memory for the dry run. Importing the dataclass does not import
+    torch."""
 
     @abstractmethod
-    def constructor(self) -> LearnerConstructor:
-        """The constructor, called once for each trained network. Errors: MissingExtra."""
+    def build(
+        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
+    ) -> Learner:
+        """Returns a learner of `network` with the model's or critic's `settings`. Micro-batches
+        hold up to `token_budget` tokens; `entropy` states whether the loss receives the entropy.
+
+        Errors: MissingExtra; ConfigError for settings that this kind does not support.
+        """
 
     @abstractmethod
     def kept(
@@ -188,7 +180,7 @@ class LearnerKind(ABC):
         """Estimates the memory that each of `processes` processes needs for `trained` float32
         parameters and `frozen_bytes` bytes of other weights.
 
-        Errors: ConfigError for settings that the constructor would reject.
+        Errors: ConfigError for settings that `build` would reject.
         """
 
     def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole

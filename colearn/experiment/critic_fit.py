@@ -19,7 +19,7 @@ from colearn.contract.rows import Row
 from colearn.contract.seeding import derive_rng
 from colearn.critic.stream import text_ids
 from colearn.errors import ConfigError
-from colearn.learn.constructor import constructor
+from colearn.learn.build_learner import build_learner
 from colearn.learn.minibatch import minibatches
 from colearn.learn.reader import ModelRows
 from colearn.models.build_networks import TeamBuilder
@@ -222,11 +222,7 @@ def _split(
 def _critics(run: ResolvedRun, networks: Mapping[NetworkKey, Network]) -> Critics:
     settings = run.config.critic
     assert settings is not None and settings.path is not None
-    construct, budget = constructor(run, settings), run.token_budget
-    learners = {
-        key: construct(str(key), network, settings, token_budget=budget)
-        for key, network in networks.items()
-    }
+    learners = {key: build_learner(run, key, network) for key, network in networks.items()}
     tokenizer = load_tokenizer(settings.path, field="critic.path")
     return Critics.of(run, learners, text_ids(tokenizer))
 

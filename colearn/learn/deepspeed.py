@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 
-from . import checkpoint_files
 from .deepspeed_config import engine_config
 from .deepspeed_engine import alone, gathered, has_cpu_adam, start_engine
 from .deepspeed_shards import Shards
@@ -124,25 +122,18 @@ class DeepSpeedLearner(NetworkLearner):
         self.steps += 1
         return {"grad_norm": self._norm, "learning_rate": rate}
 
-    def save(self, folder: Path) -> None:
-        """Save a checkpoint. All processes must call this method, but only the first process writes
-        the checkpoint."""
+    def optimizer_state(self) -> dict[str, Any]:
         with self.network.base.using(self.network.adapter):  # stage 3 has no state of others
             parameters = list(self.parameters.values())
-            state = read_state(self.engine, parameters, keep=self.rank == 0)
-        if self.rank == 0:
-            checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
-        gathered(None)
+            return read_state(self.engine, parameters, keep=self.rank == 0)
 
-    def load(self, folder: Path) -> None:
-        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+    def restore_optimizer(self, state: dict[str, Any]) -> None:
         parameters = list(self.parameters.values())
         if self._shards is None:
             write_state(self.engine, parameters, state)
         else:
             with self.network.base.using(self.network.adapter), self._divided():
                 write_shards(self.engine, self._shards, parameters, state)
-        self.network.base.revision += 1
 
     def _clip(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Clip the gradient at stage 0, after processes have summed their gradients, since

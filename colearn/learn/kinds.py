@@ -1,12 +1,11 @@
-"""Kinds of learners. Each kind constructs its learners and estimates their memory."""
+"""Kinds of learners. Each kind builds its learners and estimates their memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from colearn.contract import LearnerConstructor, LearnerKind, MemoryFootprint
+from colearn.contract import Learner, LearnerKind, MemoryFootprint
 
 from .deepspeed_config import engine_config
 from .zero_memory import kept_by_zero, kept_locally
@@ -17,10 +16,12 @@ class Local(LearnerKind):
     """Trains with torch's AdamW on accelerate. The optimiser state is replicated in every
     process."""
 
-    def constructor(self) -> LearnerConstructor:
+    def build(
+        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
+    ) -> Learner:
         from .local_learner import LocalLearner
 
-        return LocalLearner
+        return LocalLearner(name, network, settings, token_budget=token_budget, entropy=entropy)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
@@ -36,10 +37,19 @@ class DeepSpeed(LearnerKind):
     """Name of a shipped DeepSpeed config (zero0 to zero3, zero3_offload) or path of a DeepSpeed
     JSON file."""
 
-    def constructor(self) -> LearnerConstructor:
+    def build(
+        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
+    ) -> Learner:
         from .deepspeed import DeepSpeedLearner
 
-        return partial(DeepSpeedLearner, config_source=self.config)
+        return DeepSpeedLearner(
+            name,
+            network,
+            settings,
+            config_source=self.config,
+            token_budget=token_budget,
+            entropy=entropy,
+        )
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ from colearn.contract.timeline import updates
 from colearn.models.network import Network
 from colearn.models.torch_settings import LARGE
 
-from . import checkpoint_files
 from .grad_signal import grad_signal
 from .network_learner import NetworkLearner
 from .rate_schedule import rate_factor
@@ -43,9 +41,8 @@ class LocalLearner(NetworkLearner):
         super().__init__(name, network, token_budget=token_budget, entropy=entropy)
         self.settings = settings
         # Without cpu=True accelerate treats CPU processes as single ones.
-        self._state = PartialState(cpu=self.device.type == "cpu")
-        self.processes = self._state.num_processes
-        self.rank = self._state.process_index
+        state = PartialState(cpu=self.device.type == "cpu")
+        self.processes, self.rank = state.num_processes, state.process_index
         rate = settings.learning_rate
         groups = _groups(self.parameters, rate, settings.head_learning_rate or rate)
         self.rates = [group["lr"] for group in groups]
@@ -101,17 +98,11 @@ class LocalLearner(NetworkLearner):
                 for parameter, part in zip(gradients, parts, strict=True):
                     parameter.grad = part.view_as(parameter).copy_(parameter.grad)
 
-    def save(self, folder: Path) -> None:
-        if self._state.is_main_process:
-            checkpoint_files.save_learner(
-                folder, self.network.state(), self.optimizer.state_dict(), self.steps
-            )
-        self._state.wait_for_everyone()
+    def optimizer_state(self) -> dict[str, Any]:
+        return self.optimizer.state_dict()
 
-    def load(self, folder: Path) -> None:
-        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+    def restore_optimizer(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state)
-        self.network.base.revision += 1
 
     def _gathered(self, value: Any) -> list[Any]:
         if self.processes == 1:

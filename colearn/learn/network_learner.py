@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -17,14 +17,15 @@ from colearn.errors import ConfigError
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
 
+from . import checkpoint_files
 from .batch import Micro, Round, contents, make_batch, micro_batches, rounds
 from .score import evaluate
 from .weight_copy import HeldWeights
 
 
 class NetworkLearner(Learner):
-    """A network and its forward passes. The subclass owns the optimiser and the optimiser's
-    settings.
+    """A network, its forward passes and its checkpoints. The subclass owns the optimiser and the
+    optimiser's settings.
 
     Every process receives the same rows. A round assigns one micro-batch to each process; the
     losses of all processes are parts of one sum.
@@ -121,9 +122,30 @@ class NetworkLearner(Learner):
     def _backward(self, loss: Tensor) -> None:
         loss.backward()
 
-    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Save a checkpoint. All processes must call this method, but only the first process writes
+        the checkpoint."""
+        state = self.optimizer_state()
+        if self.rank == 0:
+            checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
+        self._gathered(None)
+
+    def load(self, folder: Path) -> None:
+        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+        self.restore_optimizer(state)
+        self.network.base.revision += 1
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """The optimiser's whole state, in the form of `torch.optim.Optimizer.state_dict`; every
+        process must call this method."""
+        return {"state": {}, "param_groups": []}
+
+    def restore_optimizer(self, state: dict[str, Any]) -> None:
+        """The inverse of `optimizer_state`, called after the weights have been loaded."""
+
     def _gathered(self, value: Any) -> list[Any]:
         """Gather the values of all processes, in order of rank."""
+        return [value]
 
     def _merged(
         self,

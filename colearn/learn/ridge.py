@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
 from colearn.models.network import Network
 
-from . import checkpoint_files
 from .batch import Micro
 from .network_learner import NetworkLearner
 
@@ -112,25 +110,19 @@ class RidgeLearner(NetworkLearner):
         self.network.base.revision += 1
         return {}
 
-    def save(self, folder: Path) -> None:
+    def optimizer_state(self) -> dict[str, Any]:
         batches = {
             number: {"states": batch.states, "targets": batch.targets}
             for number, batch in enumerate(self._kept)
         }
-        optimizer = {"state": batches, "param_groups": []}
-        checkpoint_files.save_learner(folder, self.network.state(), optimizer, self.steps)
+        return {"state": batches, "param_groups": []}
 
-    def load(self, folder: Path) -> None:
-        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+    def restore_optimizer(self, state: dict[str, Any]) -> None:
         self._kept.clear()
         self._kept.extend(
             ScoredStates(batch["states"].to(self.device), batch["targets"].to(self.device))
             for _, batch in sorted(state["state"].items())
         )
-        self.network.base.revision += 1
-
-    def _gathered(self, value: Any) -> list[Any]:
-        return [value]
 
 
 def ridge(states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

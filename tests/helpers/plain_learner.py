@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from colearn.contract import LearnerConstructor, LearnerKind, MemoryFootprint
-from colearn.learn import checkpoint_files
+from colearn.contract import Learner, LearnerKind, MemoryFootprint
 from colearn.learn.network_learner import NetworkLearner
 
 
@@ -20,8 +18,8 @@ class Plain(LearnerKind):
     halved: bool = False
     """Bases are kept in half the precision."""
 
-    def constructor(self) -> LearnerConstructor:
-        return PlainLearner
+    def build(self, name: str, network: Any, settings: Any, **sizes: Any) -> Learner:
+        return PlainLearner(name, network, settings, **sizes)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
@@ -46,12 +44,3 @@ class PlainLearner(NetworkLearner):
                     weight.grad = None
         self.steps += 1
         return {"learning_rate": self.rate}
-
-    def save(self, folder: Path) -> None:
-        checkpoint_files.save_learner(folder, self.network.state(), {}, self.steps)
-
-    def load(self, folder: Path) -> None:
-        _, self.steps = checkpoint_files.load_learner(folder, self.network.state())
-
-    def _gathered(self, value: Any) -> list[Any]:
-        return [value]

@@ -16,7 +16,7 @@ from colearn.contract.weight_sync import Publish
 from colearn.experiment.players import agent_spec, language_player
 from colearn.experiment.team import Team
 from colearn.generate.transformers import TransformersEngine, share_cores
-from colearn.learn.constructor import constructor
+from colearn.learn.build_learner import build_learner
 from colearn.learn.frozen_copy import NetworkCopy
 from colearn.models.base import Base
 from colearn.models.build_networks import TeamBuilder
@@ -44,7 +44,9 @@ def local_team(
     bases = {id(network.base): network.base.causal for network in networks.values()}
     threads_before = use_threads(run.config.run.threads, bases.values())
     tf32_before = use_tf32(run.config.run.tf32)
-    learners = _learners(run, networks)
+    learners = {
+        key: build_learner(run, key, networks[key]) for key in run.learners if key in networks
+    }
     team = Team(
         run=run,
         tokenizers=tokenizers,
@@ -67,22 +69,6 @@ def local_team(
     team.resources.callback(use_tf32, tf32_before)
     team.resources.callback(torch.set_num_threads, threads_before)
     return team
-
-
-def _learners(
-    run: ResolvedRun, networks: Mapping[NetworkKey, Network]
-) -> dict[NetworkKey, Learner]:
-    return {
-        key: constructor(run, settings)(
-            str(key),
-            networks[key],
-            settings,
-            token_budget=run.token_budget,
-            entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
-        )
-        for key, settings in run.learners.items()
-        if key in networks
-    }
 
 
 def _copy(
