@@ -63,13 +63,12 @@ def requested(run: Experiment, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of requests in the calls of its generators from now on."""
     sizes = list[int]()
     for generator in run.team.engines:
-        worker: Any = generator._worker  # type: ignore[attr-defined]
 
-        def watched(*jobs: Any, submit: Any = worker.submit) -> None:
-            sizes.append(len(jobs))
-            submit(*jobs)
+        def watched(requests: Any, generate: Any = generator.generate) -> Any:
+            sizes.append(len(requests))
+            return generate(requests)
 
-        monkeypatch.setattr(worker, "submit", watched)
+        monkeypatch.setattr(generator, "generate", watched)
     return sizes
 
 
