@@ -80,7 +80,7 @@ def in_third_rollout(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[VLLMServerEngine], None]
 ) -> None:
     """Acts once, as the first request of an episode is sent after two updates of weights."""
-    write, send = VLLMServerEngine.write, VLLMServerEngine.send
+    write, singles = VLLMServerEngine.write, VLLMServerEngine.singles
     versions: list[int] = []
     acted: list[bool] = []
 
@@ -88,14 +88,14 @@ def in_third_rollout(
         write(engine, updates)
         versions.append(len(updates))
 
-    async def sent(engine: VLLMServerEngine, requests: Any) -> Any:
+    def asked(engine: VLLMServerEngine, request: Any) -> Any:
         if len(versions) == 2 and not acted:
             acted.append(True)
             act(engine)
-        return await send(engine, requests)
+        return singles(engine, request)
 
     monkeypatch.setattr(VLLMServerEngine, "write", written)
-    monkeypatch.setattr(VLLMServerEngine, "send", sent)
+    monkeypatch.setattr(VLLMServerEngine, "singles", asked)
 
 
 @pytest.mark.parametrize("lora", [True, False], ids=["two adapters", "full"])
