@@ -128,8 +128,8 @@ def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
     usual, _ = learned(config_of(model))
     parts, _ = learned(config_of(model, run={"host": "backward_host:Backward"}))
     # in each of two updates: the critic's pass with its step, both actors' passes with theirs
-    actors = ["actor-ben", "actor-ada"]
-    assert 2 * [["critic-team"], actors] == backward_host.CALLED
+    actors, called = ["actor-ben", "actor-ada"], [names for names in backward_host.CALLED if names]
+    assert called == 2 * [["critic-team"], actors]
     assert alike(weights(parts), weights(usual))
 
 
