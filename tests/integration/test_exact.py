@@ -214,8 +214,15 @@ def test_a_task_that_is_not_finite_cannot_be_evaluated_exactly(exact):
         ExactEvaluator(Notes(), exact.specs, exact.networks, token_budget=100)
 
 
-@pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}, {"temperature": 0}])
+@pytest.mark.parametrize("cut", [{"top_p": 0.9}, {"top_k": 2}, {"stop": ["a"]}])
 def test_a_cut_distribution_cannot_be_evaluated_exactly(cut):
     chosen = settings() | {"agents": {"*": {"sampling": {"max_tokens": 2, **cut}}}}
+    with pytest.raises(ConfigError, match=r"^evaluation\.exact: agents\.agent_1\.sampling [^\n]+$"):
+        load_team(load_config(chosen))
+
+
+def test_greedy_play_cannot_be_evaluated_exactly():
+    greedy = {"agents": {"*": {"sampling": {"max_tokens": 2, "temperature": 0}}}}
+    chosen = settings() | greedy | {"algorithm": {"name": "untrained"}, "critic": None}
     with pytest.raises(ConfigError, match=r"^evaluation\.exact: agents\.agent_1\.sampling [^\n]+$"):
         load_team(load_config(chosen))
