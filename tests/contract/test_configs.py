@@ -342,7 +342,10 @@ def test_a_config_comes_back_from_its_dump(name: str, tmp_path: Path) -> None:
     config = load_config(name)
     path = tmp_path / "dumped.yaml"
     path.write_text(dump_config(config))
-    assert load_config(path) == config
+    loaded = load_config(path)
+    # the folder of the file that was read is not part of what was written
+    here = {"folders": config.run.folders}
+    assert loaded.model_copy(update={"run": loaded.run.model_copy(update=here)}) == config
 
 
 @pytest.mark.parametrize("path", DEEPSPEED, ids=lambda path: path.name)

@@ -140,9 +140,10 @@ def test_tensorboard_writes_event_files(tmp_path: Path, model: str) -> None:
 def test_wandb_writes_an_offline_run(
     tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("wandb", reason="needs the wandb extra")
+    wandb = pytest.importorskip("wandb", reason="needs the wandb extra")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
+    wandb.teardown()  # wandb reads the environment once in a process
     train(tmp_path / "run", model, trackers=["wandb"])
     (record,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
     assert record.stat().st_size > 0

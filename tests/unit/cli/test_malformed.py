@@ -18,6 +18,7 @@ import yaml
 from tiny import register, save_model
 
 import colearn.cli as command_line
+from colearn import __version__
 from colearn.cli import main
 from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 
@@ -225,7 +226,7 @@ def test_malformed_files_of_runs_are_one_line_each(
 ) -> None:
     whole = fabricated.write_comparison(tmp_path / "whole", seeds=[0], algorithms=["magrpo"])
     record = ComparisonRecord(
-        version="",
+        version=__version__,
         algorithms=("magrpo",),
         runs=(ComparisonEntry(run="magrpo-s0", algorithm="magrpo", seed=0),),
     )

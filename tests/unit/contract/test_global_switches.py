@@ -68,7 +68,9 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path)
     note_once.cache_clear()
-    threads, handler = torch.get_num_threads(), signal.getsignal(signal.SIGINT)
+    threads = torch.get_num_threads()
+    # a process in the background of a shell ignores SIGINT
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     with warnings.catch_warnings(), np.errstate(), torch.random.fork_rng(devices=[]):
         yield
     torch.set_grad_enabled(True)

@@ -77,7 +77,8 @@ class Ray:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(os, "environ", dict(os.environ))
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    monkeypatch.setattr(os, "environ", plain)
 
     def join(ray: Ray, seconds: float = 300.0, address: str = "local") -> RayWorkers:
         def required(module: str, extra: str) -> Any:
