@@ -230,12 +230,13 @@ def test_an_openai_client_is_answered(stream):
             return answer.choices[0].message.content
         return "".join(part.choices[0].delta.content or "" for part in answer)
 
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         told = pool.submit(call)
         state = task.step(state, {"one": "x"}, RNG).state
-        task.step(state, {"two": "yes! no"}, RNG)
+        waiting = pool.submit(task.step, state, {"two": "yes! no"}, RNG)
         assert told.result(10) == "yes"
-    live.close()
+        live.close()
+        waiting.result(10)
 
 
 def test_response_format_is_refused_in_one_line():
