@@ -2,7 +2,7 @@
 named.
 
 Switches that are read within a microsecond are compared after every call (`guarded`); all of them,
-and the environment variables, once per iteration and after an import (`Checkpoint`). The global
+and the environment variables, once per iteration and after an import (`SwitchState`). The global
 generators of Python and numpy are not compared, because the library does not draw from them.
 """
 
@@ -109,7 +109,7 @@ def guarded(who: str) -> Iterator[None]:
             _tell(who.rstrip(":"), restored, named)
 
 
-class Checkpoint:
+class SwitchState:
     """The values of all switches, and the environment variables. Reading them takes some tens of
     microseconds."""
 
@@ -139,7 +139,7 @@ class Checkpoint:
 def checked(who: str, *, importing: bool = False) -> Iterator[None]:
     """Context for user code that runs seldom: as `guarded`, for all switches and the environment
     variables."""
-    before = Checkpoint(importing=importing)
+    before = SwitchState(importing=importing)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ import torch
 
 from colearn.config import Config, build_algorithm, with_critic_baseline
 from colearn.contract.checked_task import CheckedTask
-from colearn.contract.global_switches import Checkpoint, checked
+from colearn.contract.global_switches import SwitchState, checked
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError, ModelLost, ServerLost, WorkerLost
 from colearn.models.load import resolve_device
@@ -310,7 +310,7 @@ class Experiment:
         assert updater is not None, "a run without an updater is over"
         told = self.progress.iteration > 0 or self._tell_large_iteration()
         staleness = self.team.run.config.train.staleness
-        started, switches = time.perf_counter(), Checkpoint(generating=staleness > 0)
+        started, switches = time.perf_counter(), SwitchState(generating=staleness > 0)
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()

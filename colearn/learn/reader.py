@@ -34,7 +34,7 @@ def rows_of(rows: ModelRows, numbers: Iterable[int]) -> list[Row]:
     return [row for number in numbers for row in rows.get(number, ())]
 
 
-class Fitted(NamedTuple):
+class StepResult(NamedTuple):
     """The result of one optimiser step of one model."""
 
     accumulated: Accumulated
@@ -43,7 +43,7 @@ class Fitted(NamedTuple):
     """Metrics of the optimiser step."""
 
 
-Steps = Mapping[NetworkKey, Fitted]
+Steps = Mapping[NetworkKey, StepResult]
 """The steps of one minibatch, by model; empty if no model took a step."""
 
 
@@ -136,19 +136,19 @@ class Reader(ABC):
         *,
         together: Together = one_by_one,
         changing: Callable[[], None] = lambda: None,
-    ) -> dict[NetworkKey, Fitted]:
+    ) -> dict[NetworkKey, StepResult]:
         """Take one optimiser step of each model on its rows of the trees `numbers`.
 
         objective: returns the objective of a model's rows; None: the model takes no step. done: the
         used fraction of the training budget. changing: called before each step.
         """
 
-        def step(learner: Learner, rows: Sequence[Row], objective: Objective) -> Fitted:
+        def step(learner: Learner, rows: Sequence[Row], objective: Objective) -> StepResult:
             accumulated = learner.accumulate(rows, objective)
             changing()
-            return Fitted(accumulated, learner.step(done))
+            return StepResult(accumulated, learner.step(done))
 
-        steps: dict[NetworkKey, Callable[[], Fitted]] = {}
+        steps: dict[NetworkKey, Callable[[], StepResult]] = {}
         for name, model_rows in rows.items():
             flat_rows = rows_of(model_rows, numbers)
             of_rows = objective(flat_rows)

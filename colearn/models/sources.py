@@ -48,7 +48,7 @@ the networks name as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFiles:
     """The files behind one text of a config."""
 
     text: str
@@ -63,13 +63,13 @@ def sources_of(run: ResolvedRun, folders: Mapping[str, str]) -> dict[str, Files]
     return {field: source.files for field, source in _read(run, folders, every=False).items()}
 
 
-def compared_sources(run: ResolvedRun) -> dict[str, Source]:
+def compared_sources(run: ResolvedRun) -> dict[str, SourceFiles]:
     """Compute the digests for a comparison, by field, with the weights of all models. Embedded
     models are skipped, because the task and its rows determine them."""
     return _read(run, {path: path for path in map(run.path, run.networks)}, every=True)
 
 
-def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[str, Source]:
+def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[str, SourceFiles]:
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
         path, field = run.path(key), f"{key.section}.path"
@@ -84,7 +84,7 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
     ]
     weights |= {field: (text, True) for field, text in named if _is_model(text)}
     sources = {
-        field: Source(path, file_digests(path, field, weights=needed))
+        field: SourceFiles(path, file_digests(path, field, weights=needed))
         for field, (path, needed) in weights.items()
     }
     modules = dict(_modules_run(named))
@@ -95,7 +95,7 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
             name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
         }
         if files := files | _definition(text, field):
-            sources[field] = Source(text, files)
+            sources[field] = SourceFiles(text, files)
     return sources
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import factorial, isfinite
 
-from .reader import Reader
+from .reader import AnswerReader
 from .typeset import typeset
 
 DELTA = 1e-6
@@ -65,7 +65,7 @@ _SUBSCRIPT = re.compile(r"\d_\{?(\d+)\}?$")
 """The base of a number that is written in another one, such as 1011_2."""
 _ASSIGNED = re.compile(r"([a-zA-Z])\s*=")
 _WORD = re.compile(r"[a-zA-Z]{3,}")
-_READER = Reader()
+_READER = AnswerReader()
 
 
 def equal(value: float, reference: float) -> bool:

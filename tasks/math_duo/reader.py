@@ -13,7 +13,7 @@ from ..answer_process import AnswerProcess
 SCRIPT = Path(__file__).with_name("reader_process.py")
 
 
-class Reader(AnswerProcess):
+class AnswerReader(AnswerProcess):
     """Reads answers. An answer that takes more time or memory than `reader_process` allows counts
     as not a number."""
 

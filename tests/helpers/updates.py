@@ -25,7 +25,7 @@ from colearn.experiment.update.actors import Actors
 from colearn.experiment.update.updater import Updater
 from colearn.learn.local_learner import LocalLearner
 from colearn.learn.minibatch import UpdateSchedule
-from colearn.learn.reader import Fitted, rows_of
+from colearn.learn.reader import StepResult, rows_of
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 from colearn.value_model.critics import Critics
@@ -89,7 +89,7 @@ def value_gradients(
         assert old is not None
         targets = advantage.targets(episodes, old)
         critics.add_values("targets", by_model, trees, dict(enumerate(targets)))
-    steps: dict[NetworkKey, Fitted] = {}
+    steps: dict[NetworkKey, StepResult] = {}
     metrics: dict[str, float] = {}
     for name, rows in by_model.items():
         every = rows_of(rows, range(len(trees)))
@@ -97,7 +97,7 @@ def value_gradients(
         objective = critics.objective(advantage, settings, every, current)
         assert objective is not None, "a target is scored"
         accumulated = critics.learners[name].accumulate(every, objective)
-        steps[NetworkKey("critic", name)] = Fitted(accumulated, {})
+        steps[NetworkKey("critic", name)] = StepResult(accumulated, {})
         for key, value in accumulated.metrics.items():
             metrics[key] = metrics.get(key, 0.0) + value / len(by_model)
     return list(critics.read(trees, by_model, range(len(trees)), steps).values()), metrics

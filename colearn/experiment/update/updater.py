@@ -41,7 +41,7 @@ Epochs = Sequence[Sequence[Sequence[int]]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Work(Kept):
+class UpdateState(Kept):
     """The data of one update."""
 
     done: float
@@ -148,7 +148,7 @@ class Updater:
         # 3
         self._add_logprobs(rows, parts, several_steps)
         # 4
-        work = Work(parts=parts, trees=parts.credited(trees), done=done, rows=rows)
+        work = UpdateState(parts=parts, trees=parts.credited(trees), done=done, rows=rows)
         if parts.critic is not None:
             # 5
             self._add_item_means(work)
@@ -201,7 +201,7 @@ class Updater:
         """The models with value heads."""
         return self.actors if self.critic is None else self.critic
 
-    def _add_item_means(self, work: Work) -> None:
+    def _add_item_means(self, work: UpdateState) -> None:
         """Update the mean returns by item and turn, and pack the rows at which values are read."""
         critic = work.parts.critic
         assert critic is not None, "item means are those of a critic's readers"
@@ -212,7 +212,7 @@ class Updater:
         if self.critic is not None:
             work.value_rows = self.critic.rows(work.trees, self.actors.learns, work.baselines)
 
-    def _scale_heads(self, work: Work, *, first: bool, still: bool) -> None:
+    def _scale_heads(self, work: UpdateState, *, first: bool, still: bool) -> None:
         """Set the scale of the value heads from this iteration's returns."""
         settings = work.parts.value_loss
         if self.given is not None and self.critic is not None and first:
@@ -225,7 +225,7 @@ class Updater:
                 self.changing()
                 learner.observe(earned, expectile(earned, settings.expectile))
 
-    def _fix_advantages(self, work: Work, *, still: bool) -> None:
+    def _fix_advantages(self, work: UpdateState, *, still: bool) -> None:
         """Read the values at rollout, and compute targets and advantages from them, if they are
         computed once and not in every minibatch."""
         parts = work.parts
@@ -245,14 +245,14 @@ class Updater:
                 self.critic.add_values("targets", work.value_rows, work.trees, by_tree)
         work.fixed = self._with_advantages(work, range(len(work.trees)), values)
 
-    def _read(self, work: Work) -> dict[int, AgentValues]:
+    def _read(self, work: UpdateState) -> dict[int, AgentValues]:
         """Computes the values of all trees with the current weights, without gradient."""
         rows = work.value_rows
         if self.critic is not None and self.critic.critic.read_once:
             rows = self.critic.rows(work.trees, self.actors.learns, work.baselines, training=False)
         return self._heads.read(work.trees, rows, range(len(work.trees)))
 
-    def _final(self, work: Work, values: dict[int, AgentValues]) -> dict[int, AgentValues]:
+    def _final(self, work: UpdateState, values: dict[int, AgentValues]) -> dict[int, AgentValues]:
         """Returns the values from which advantages are computed: with item means, the mean plus a
         share of the network's residual. The first values of a tree are compared with its returns,
         because no step on this tree has been taken yet."""
@@ -270,7 +270,7 @@ class Updater:
         return values
 
     def _with_advantages(
-        self, work: Work, numbers: Sequence[int], values: Mapping[int, AgentValues] | None
+        self, work: UpdateState, numbers: Sequence[int], values: Mapping[int, AgentValues] | None
     ) -> Rows:
         """Returns the actors' rows of the trees `numbers` with advantages, and with value targets
         if the value heads are on the actors."""
@@ -288,7 +288,7 @@ class Updater:
 
     def _minibatch(
         self,
-        work: Work,
+        work: UpdateState,
         models: Collection[str],
         numbers: Sequence[int],
         *,
@@ -351,7 +351,7 @@ class Updater:
         parts = self.parts.at(done)
         return parts.risk_neutral() if self.random_rewards else parts
 
-    def _told(self, work: Work, iteration: int) -> dict[str, float]:
+    def _told(self, work: UpdateState, iteration: int) -> dict[str, float]:
         """Returns the metrics of an update and sets `critic_line`."""
         critic = work.parts.critic
         self.critic_line = None

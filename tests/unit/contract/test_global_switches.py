@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from colearn.contract.checked_task import calling
-from colearn.contract.global_switches import Checkpoint, checked, guarded
+from colearn.contract.global_switches import SwitchState, checked, guarded
 from colearn.errors import TaskError
 from colearn.registry.own_code import imported
 from colearn.text.notes import note_once
@@ -102,7 +102,7 @@ def test_every_switch_is_put_back_once_per_iteration(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change, read = (CALLS | SLOW)[name]
-    before, switches = read(), Checkpoint()
+    before, switches = read(), SwitchState()
     change()
     switches.check("an own part")
     assert read() == before

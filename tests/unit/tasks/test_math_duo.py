@@ -17,7 +17,7 @@ from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.math_duo import reward as terms
 from colearn.tasks.math_duo.checker import equal, number
 from colearn.tasks.math_duo.data import MathProblem, arithmetic, value_of
-from colearn.tasks.math_duo.reader import Reader
+from colearn.tasks.math_duo.reader import AnswerReader
 from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
@@ -60,14 +60,14 @@ def test_an_answer_is_the_number_that_it_comes_to(text, value):
 
 def test_an_answer_that_would_take_for_ever_is_no_number_and_the_next_one_is_read():
     """9 to the 9,999,999 takes sympy minutes, and nothing in a process stops it."""
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.read("9^{1*9999999}") is None
     assert reader.read(r"\frac{3}{4}") == 0.75
     reader.close()
 
 
 def test_a_reader_that_is_closed_leaves_no_process():
-    reader = Reader()
+    reader = AnswerReader()
     assert reader.read(r"\sqrt{4}") == 2.0
     child = reader._child
     reader.close()
@@ -77,7 +77,7 @@ def test_a_reader_that_is_closed_leaves_no_process():
 def test_without_math_verify_an_answer_names_the_extra(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"math-verify is not installed.*\[math\]"):
-        Reader().read(r"\sqrt{4}")
+        AnswerReader().read(r"\sqrt{4}")
 
 
 @pytest.mark.parametrize(
