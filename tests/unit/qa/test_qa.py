@@ -6,7 +6,6 @@ import os
 import pickle
 import sys
 
-import bm25s
 import pytest
 
 import colearn.workflow.qa.retriever as module
@@ -21,6 +20,8 @@ from colearn.workflow.qa import (
     f1,
     normalized,
 )
+
+bm25s = pytest.importorskip("bm25s", reason="needs the search extra")
 
 
 @pytest.mark.parametrize(
