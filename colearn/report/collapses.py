@@ -8,9 +8,7 @@ from colearn.record import Run
 from colearn.record.collapse import CollapseWatch, Finding, sentence, shown
 
 from .result_table import ResultCell, ResultTable
-
-_SPELLED_OUT = 3
-"""Maximum number of runs in the headline."""
+from .show import first_sentences
 
 
 def collapses(runs: Sequence[Run]) -> dict[int, Finding]:
@@ -33,8 +31,7 @@ def collapse_note(by_algorithm: Mapping[str, Mapping[int, Finding]]) -> str:
         for label, by_seed in by_algorithm.items()
         for seed, found in by_seed.items()
     ]
-    rest = " The table has the other collapsed runs." if len(sentences) > _SPELLED_OUT else ""
-    return " ".join(sentences[:_SPELLED_OUT]) + rest
+    return first_sentences(sentences, " The table has the other collapsed runs.")
 
 
 def collapse_table(by_algorithm: Mapping[str, Mapping[int, Finding]]) -> ResultTable:

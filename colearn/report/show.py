@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from colearn.statistics.over_seeds import MeanEstimate
 
@@ -51,3 +52,12 @@ def show_over_seeds(value: MeanEstimate | None) -> str:
     """Formats an estimate as `show_estimate` does, and says where one seed gives no interval."""
     alone = value is not None and value.low is None
     return f"{show_estimate(value)} (one seed)" if alone else show_estimate(value)
+
+
+_SPELLED_OUT = 3
+"""Maximum number of runs that a note of the headline spells out."""
+
+
+def first_sentences(sentences: Sequence[str], rest: str) -> str:
+    """The first sentences of a note, followed by `rest` if there are more."""
+    return " ".join(sentences[:_SPELLED_OUT]) + (rest if len(sentences) > _SPELLED_OUT else "")

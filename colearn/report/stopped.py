@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from colearn.record import Run
 
 from .result_table import ResultCell, ResultTable
-
-_SPELLED_OUT = 3
-"""Maximum number of runs in the headline."""
+from .show import first_sentences
 
 
 def stopped(runs: Sequence[Run]) -> dict[int, str]:
@@ -24,8 +22,7 @@ def stopped_note(by_algorithm: Mapping[str, Mapping[int, str]]) -> str:
         for label, by_seed in by_algorithm.items()
         for seed, reason in by_seed.items()
     ]
-    rest = " The table has the other such runs." if len(sentences) > _SPELLED_OUT else ""
-    return " ".join(sentences[:_SPELLED_OUT]) + rest
+    return first_sentences(sentences, " The table has the other such runs.")
 
 
 def stopped_table(by_algorithm: Mapping[str, Mapping[int, str]]) -> ResultTable:
