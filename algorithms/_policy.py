@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from colearn.contract import Advantage, Algorithm, Credit, Critic, Parts, PolicyLoss, Rollout
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.shared_reward import SharedReward
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.loss.policy_gradient import PolicyGradient
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
-from colearn.credit.mixed import Mixed
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.agent_turn_groups import AgentTurn
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.greedy_tree import GreedyTree
 
 from ._policy import PolicyAlgorithm

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.gae import GAE
 from colearn.contract import Advantage, Critic, Rollout
-from colearn.critic.centralized import Centralized
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.critic.centralized import Centralized
 from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.counterfactual import CounterfactualBaseline
 from colearn.contract import Advantage, Critic, Rollout
 from colearn.contract.algorithm import ValueLoss
-from colearn.critic.counterfactual import Counterfactual
+from colearn.methods.advantage.counterfactual import CounterfactualBaseline
+from colearn.methods.critic.counterfactual import Counterfactual
 from colearn.rollout.shapes import CounterfactualChain
 
 from ._policy import PolicyAlgorithm

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import Advantage, PolicyLoss, Rollout
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Parallel
 
 from ._single import require_single

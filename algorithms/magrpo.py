@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import Advantage, Rollout
+from colearn.methods.advantage.group_baseline import GroupMean
 from colearn.rollout.shapes import KaryTree
 
 from ._policy import PolicyAlgorithm

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout
-from colearn.credit.invocation import Invocation
-from colearn.critic.decentralized import Decentralized
-from colearn.critic.tokenwise import Tokenwise
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.credit.invocation import Invocation
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.critic.tokenwise import Tokenwise
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm

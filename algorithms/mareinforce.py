@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Advantage
+from colearn.methods.advantage.raw_return import RawReturn
 
 from .magrpo import MAGRPO
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.group_baseline import LeaveOneOut
 from colearn.contract import Advantage
+from colearn.methods.advantage.group_baseline import LeaveOneOut
 
 from .magrpo import MAGRPO
 

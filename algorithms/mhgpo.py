@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.heterogeneous import Heterogeneous
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
-from colearn.credit.backward import Backward
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.heterogeneous import Heterogeneous
+from colearn.methods.credit.backward import Backward
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.forks import ForkOnFirst, Independent, RoundRobin
 
 from ._policy import PolicyAlgorithm

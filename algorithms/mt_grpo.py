@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colearn.advantage.self_play import TurnByTurn
 from colearn.contract import Advantage, Credit, PolicyLoss, Rollout
-from colearn.credit.payoff import Payoff
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.self_play import TurnByTurn
+from colearn.methods.credit.payoff import Payoff
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from colearn.advantage.self_play import RoleBaseline
 from colearn.contract import Advantage, Credit, Rollout
-from colearn.credit.payoff import Payoff
+from colearn.methods.advantage.self_play import RoleBaseline
+from colearn.methods.credit.payoff import Payoff
 from colearn.rollout.shapes import Chain
 
 from ._policy import PolicyAlgorithm

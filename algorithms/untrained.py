@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Algorithm, Credit, Parts
-from colearn.credit.shared_reward import SharedReward
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Chain
 
 

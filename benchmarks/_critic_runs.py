@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import Config
-from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
-from colearn.experiment.loop import Experiment
-from colearn.export import write_fit
-from colearn.record import RunFolder, open_run
+from colearn.deploy.export import write_fit
+from colearn.runs.record import RunFolder, open_run
+from colearn.training.critic_fit import FitSettings, fit_config, fit_critic
+from colearn.training.loop import Experiment
 
 
 def finished(folder: Path, settings: Mapping[str, Any]) -> RunFolder:

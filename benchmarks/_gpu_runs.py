@@ -15,8 +15,8 @@ import numpy as np
 from vs_comlrl import AGENTS, SharedWords, State, reward_of, word_tokenizer
 from vs_trl import PROMPTS, grpo_trainer
 
+from colearn.contract.types import Outcome
 from colearn.estimate.accelerators import ACCELERATORS
-from colearn.types import Outcome
 
 GROUP, STEPS = 8, 4
 """Of a GRPO run: completions of a prompt, and measured steps."""
@@ -114,9 +114,9 @@ def team(
     from colearn.config import Config
     from colearn.estimate import estimate
     from colearn.estimate.machine import read_machine
-    from colearn.experiment.load_team import load_team
-    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
+    from colearn.training.load_team import load_team
+    from colearn.training.update.build_updater import build_updater
 
     counted = device.type == "cuda" and KIND == "large"
 
@@ -209,7 +209,7 @@ def _peak(device: Any) -> int:
 def own_grpo(shape: Mapping[str, int], device: Any, **run: Any) -> dict[str, Any]:
     """Seconds of a GRPO step here, in full weights."""
     from colearn.config import Config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     ends: list[float] = []
     note = _end_of_step(device, ends)

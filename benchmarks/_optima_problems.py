@@ -144,10 +144,10 @@ GROUPS_ONLY = {"groups of sixteen"}
 
 def references(problem: Problem) -> dict[str, float]:
     """The exact optimum and what less informed teams can reach at best."""
+    from colearn.exact.exact_value import evaluate, uniform
+    from colearn.exact.histories import JointHistories
+    from colearn.exact.search import best_joint_policy
     from colearn.registry import task_class
-    from colearn.tabular.exact_value import evaluate, uniform
-    from colearn.tabular.histories import JointHistories
-    from colearn.tabular.search import best_joint_policy
 
     task: Any = task_class("dpomdp")(**problem.task)
     model = task.model

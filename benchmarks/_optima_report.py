@@ -12,8 +12,8 @@ import numpy as np
 from _optima_problems import METHODS, PROBLEMS, VARIANTS, references
 from matplotlib.figure import Figure
 
-from colearn.report.curves import colour
-from colearn.statistics.over_seeds import MeanEstimate, estimate, mean_band
+from colearn.runs.over_seeds import MeanEstimate, estimate, mean_band
+from colearn.runs.report.curves import colour
 
 REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
 """With their lines."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import stakes
 
+from colearn.contract.types import Observation
 from colearn.models.embedded_recipes import Recipe
 from colearn.models.embedded_tokenizer import chat_tokenizer
 from colearn.models.warm_start import warm_start
-from colearn.types import Observation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

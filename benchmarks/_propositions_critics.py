@@ -11,10 +11,10 @@ import numpy as np
 from _propositions_estimators import Advantages, Places
 from _propositions_team import Array, Rows, Team, credited, rows_of
 
-from colearn.advantage.gae import GAE
 from colearn.contract import AgentValues
-from colearn.tabular.histories import TurnHistories
-from colearn.types import Tree
+from colearn.contract.types import Tree
+from colearn.exact.histories import TurnHistories
+from colearn.methods.advantage.gae import GAE
 
 TEAM = "team"
 

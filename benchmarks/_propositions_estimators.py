@@ -19,7 +19,7 @@ from _propositions_team import NODES_AT_ONCE, Array, Rows, Team, rows_of
 from numpy.typing import NDArray
 
 from colearn.contract import NodeAdvantages, Rollout
-from colearn.types import Tree
+from colearn.contract.types import Tree
 
 Index = NDArray[np.int64]
 Places = Sequence[Sequence[Rows | None]]

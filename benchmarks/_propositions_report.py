@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from colearn.report.curves import colour
+from colearn.runs.report.curves import colour
 
 Results = Mapping[str, Any]
 GREY, INK = "#d9dde2", "#22262b"

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colearn.agents import AgentSpec, language_players
 from colearn.contract import BatchEngine, Rollout, TokenAnswer, TokenRequest
 from colearn.contract.seeding import derive_rng
-from colearn.credit.shared_reward import SharedReward as Shared
+from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.exact.exact_value import ExactEvaluation, evaluate
+from colearn.exact.histories import JointHistories
+from colearn.methods.credit.shared_reward import SharedReward as Shared
+from colearn.rollout.agents import AgentSpec, language_players
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.tabular.exact_value import ExactEvaluation, evaluate
-from colearn.tabular.histories import JointHistories
 from colearn.tasks.dpomdp import TextDecPOMDP
-from colearn.types import Action, Node, Observation, Tree
 
 Array = NDArray[np.float64]
 Rows = tuple[int, ...]

@@ -11,16 +11,16 @@ import torch
 from tree_attention import tree
 from vs_comlrl import Reprefill, SharedWords, State, words
 
-from colearn.agents import Language
 from colearn.config import Config
 from colearn.contract import Player
-from colearn.experiment.load_team import load_team
-from colearn.experiment.team import Team
-from colearn.experiment.update.build_updater import build_updater
 from colearn.models import base
 from colearn.models.tree_attention import tree_attention
 from colearn.models.tree_mask import TreeMask
+from colearn.rollout.agents import Language
 from colearn.rollout.grow import grow
+from colearn.training.load_team import load_team
+from colearn.training.team import Team
+from colearn.training.update.build_updater import build_updater
 
 K, NEW_TOKENS = 3, 32
 HEADS, SIZE = 8, 64

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 from vs_comlrl import SharedWords
 
-from colearn.experiment.team import Team
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
 from colearn.rollout.grow import grow
+from colearn.training.team import Team
 
 
 class Eight(SharedWords):

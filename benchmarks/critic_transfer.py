@@ -31,8 +31,8 @@ from _other_base import LONGEST, other_base
 
 from colearn.contract import Callback
 from colearn.contract.callback import EvaluateEvent
-from colearn.experiment.critic_fit import FitSettings
 from colearn.models.embedded import embedded_model
+from colearn.training.critic_fit import FitSettings
 
 OPTIONS = argparse.Namespace(
     rate=4e-3,

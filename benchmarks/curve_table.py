@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from colearn.errors import CheckpointError
-from colearn.record import Run
-from colearn.report.source import read_source
-from colearn.statistics.over_seeds import estimate
+from colearn.runs.over_seeds import estimate
+from colearn.runs.record import Run
+from colearn.runs.report.source import read_source
 
 
 def at_points(run: Run, metric: str, parts: int) -> list[float] | None:

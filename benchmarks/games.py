@@ -32,19 +32,19 @@ import numpy as np
 from game_optimum import optimum
 from matches import add_percentages, tally
 
-from colearn.agents import Program
-from colearn.agents.cast.seats import Against, Own
 from colearn.config import Named
 from colearn.config.build import build_program, build_task
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ColearnError
-from colearn.experiment.load_team import load_team
-from colearn.experiment.team import Team
 from colearn.models.embedded import EMBEDDED
-from colearn.record import RunFolder, open_run
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.cast.seats import Against, Own
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.runs.record import RunFolder, open_run
 from colearn.tasks.open_spiel.games import Game, cooperative, hidden, load
+from colearn.training.load_team import load_team
+from colearn.training.team import Team
 
 RIVAL = "rival"
 AT_ONCE = 500

@@ -30,12 +30,12 @@ from transformers import LlamaForCausalLM
 
 from colearn.config import load_config
 from colearn.contract import DecPOMDP, Player
-from colearn.experiment.load_team import load_team
-from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_parts
+from colearn.programs.gateway.task import Gateway
+from colearn.programs.workflow import Workflow
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Chain
-from colearn.workflow import Workflow
+from colearn.training.load_team import load_team
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "gateway"
 COLOURS = ("red", "green", "blue", "gold")

@@ -62,10 +62,10 @@ class Stand:
         import torch
         from transformers import Qwen3Config, Qwen3ForCausalLM
 
-        from colearn.agents import AgentSpec, ChatFormat
         from colearn.config import LoRASettings
         from colearn.contract import Sampling
         from colearn.models.base import Base
+        from colearn.rollout.agents import AgentSpec, ChatFormat
         from tests.helpers.tiny import byte_tokenizer
 
         self.small = small
@@ -134,8 +134,8 @@ class Stand:
     def updated(self, rows: list[Any], times: int = 3) -> tuple[Any, float]:
         """A learner and the best seconds of an update: accumulate and step."""
         from colearn.config import OptimizerSettings
-        from colearn.learn.local_learner import LocalLearner
         from colearn.models.network import Network
+        from colearn.training.learners.local_learner import LocalLearner
 
         settings = OptimizerSettings(learning_rate=1e-6)
         budget = 16_384
@@ -224,7 +224,7 @@ def predicted(stand: Stand, *, adapters: int) -> dict[str, float]:
 
 def update_share(small: bool) -> dict[str, Any]:
     """An update as a share of the matrix rate."""
-    from colearn.generate.transformers import TransformersEngine
+    from colearn.engines.transformers import TransformersEngine
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
@@ -245,7 +245,7 @@ def decode(adapters: int, *, cuda_graphs: bool = True) -> Callable[[bool], dict[
     of a token of every row beside those that a dry run takes."""
 
     def run(small: bool) -> dict[str, Any]:
-        from colearn.generate.transformers import TransformersEngine
+        from colearn.engines.transformers import TransformersEngine
 
         stand = Stand(small, adapters=adapters)
         generator = TransformersEngine(stand.base, stand.voices, cuda_graphs=cuda_graphs)
@@ -266,7 +266,7 @@ def blocks_of_logits(small: bool) -> dict[str, Any]:
     """Seconds of an update with blocks of 2^24 logits, and with blocks by the device's memory."""
     from unittest.mock import PropertyMock, patch
 
-    from colearn.generate.transformers import TransformersEngine
+    from colearn.engines.transformers import TransformersEngine
     from colearn.models.base import Base
     from colearn.models.logits import LEAST, logits_at_once
 
@@ -327,7 +327,7 @@ def large_tree(small: bool) -> dict[str, Any]:
 
 def packed_trees(small: bool) -> dict[str, Any]:
     """An update on packed trees against rows of their own for each branch."""
-    from colearn.generate.transformers import TransformersEngine
+    from colearn.engines.transformers import TransformersEngine
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
@@ -345,7 +345,7 @@ def memory(small: bool) -> dict[str, Any]:
     """Peak bytes of an update against weights, gradients and AdamW."""
     import torch
 
-    from colearn.generate.transformers import TransformersEngine
+    from colearn.engines.transformers import TransformersEngine
 
     stand = Stand(small)
     trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
@@ -362,7 +362,7 @@ def vllm(kind: str, lora: bool) -> Callable[[bool], dict[str, Any]]:
         needs("vllm")
         from functools import partial
 
-        from colearn.generate.kinds import VLLM, VLLMServer
+        from colearn.engines.kinds import VLLM, VLLMServer
         from colearn.models.network import Network
         from colearn.models.weight_update import weight_update
 
@@ -399,9 +399,9 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
         import torch
 
         from colearn.config import OptimizerSettings
-        from colearn.generate.transformers import TransformersEngine
-        from colearn.learn.deepspeed import DeepSpeedLearner
+        from colearn.engines.transformers import TransformersEngine
         from colearn.models.network import Network
+        from colearn.training.learners.deepspeed import DeepSpeedLearner
 
         stand = Stand(small)
         trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colearn.report.finding import improved
-from colearn.statistics.over_seeds import Array, differ, estimate, interquartile_mean, mean_band
-from colearn.statistics.over_seeds import probability_of_improvement as probability
+from colearn.runs.over_seeds import Array, differ, estimate, interquartile_mean, mean_band
+from colearn.runs.over_seeds import probability_of_improvement as probability
+from colearn.runs.report.finding import improved
 
 SEEDS = (2, 3, 4, 5, 7, 10)
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]

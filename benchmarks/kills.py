@@ -32,13 +32,13 @@ from typing import IO, Any
 
 import torch
 
-from colearn.cli import main as main_of_colearn
-from colearn.comparison import fork_server, forks
 from colearn.config import Config, build_task, dump_config, load_config
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
+from colearn.entry.cli import main as main_of_colearn
 from colearn.models.embedded import embedded_model
-from colearn.record import ComparisonFolder, RunFolder
+from colearn.runs.comparison import fork_server, forks
+from colearn.runs.record import ComparisonFolder, RunFolder
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
 
 SETTINGS: dict[str, Any] = {
     "models": {"*": {"path": "embedded-tiny", "learning_rate": 3e-4}},
@@ -241,7 +241,7 @@ class Forked:
         self.returncode: int | None = None
         self.stdin: IO[bytes] | None = None
         self.stdout: IO[bytes] | None = None
-        serves = "colearn.comparison.fork_server" in arguments
+        serves = "colearn.runs.comparison.fork_server" in arguments
         asked, heard = os.pipe(), os.pipe()
         self.pid = os.fork()
         if self.pid:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from colearn.statistics.over_seeds import estimate
+from colearn.runs.over_seeds import estimate
 
 SHOWDOWN = np.sign(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
 DEALS = [deal for deal in itertools.product(range(3), repeat=2) if deal[0] != deal[1]]

@@ -22,11 +22,11 @@ from matches import elo, win_matrix
 
 from colearn.contract import Cast, Player
 from colearn.contract.seeding import derive_seed
-from colearn.experiment.load_team import load_team
-from colearn.experiment.team import Team
-from colearn.record import open_run
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.runs.record import open_run
+from colearn.training.load_team import load_team
+from colearn.training.team import Team
 
 
 class Pair(Cast):

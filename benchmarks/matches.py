@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from colearn.types import Tree
+from colearn.contract.types import Tree
 
 Array = NDArray[np.float64]
 ELO_SCALE = 400.0 / np.log(10.0)

@@ -63,11 +63,11 @@ def measure(name: str, iterations: int, questions: int) -> dict[str, float]:
     """Of one algorithm: means over iterations, the first one left out; milliseconds an answer."""
     import torch
 
-    from colearn.comparison.plan import config_of
     from colearn.config import load_config
-    from colearn.experiment.load_team import load_team
-    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
+    from colearn.runs.comparison.plan import config_of
+    from colearn.training.load_team import load_team
+    from colearn.training.update.build_updater import build_updater
 
     torch.set_num_threads(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -39,22 +39,22 @@ ROOT = Path(__file__).parents[1]
 TREE = ROOT / "mutants" / "tree"
 PACKAGES: dict[str, tuple[str, str]] = {
     "advantage": (
-        "advantage",
+        "methods/advantage",
         "unit/advantage unit/algorithms unit/credit unit/critic unit/test_unscored.py "
         "integration/test_updater.py",
     ),
     "loss": (
-        "loss",
+        "methods/loss",
         "unit/loss unit/algorithms unit/test_unscored.py integration/test_updater.py",
     ),
     "critic": (
-        "critic",
+        "methods/critic",
         "unit/critic unit/advantage/test_token_gae.py integration/test_updater.py "
         "integration/test_workflow_training.py",
     ),
-    "learn": (
-        "learn",
-        "unit/learn unit/algorithms unit/sft unit/experiment unit/estimate/test_estimate.py "
+    "learners": (
+        "training/learners",
+        "unit/learners unit/algorithms unit/sft unit/training unit/estimate/test_estimate.py "
         "unit/rollout/test_draws.py "
         "integration/test_updater.py integration/test_continuing.py "
         "integration/test_fresh_prompts.py integration/test_gradients.py "
@@ -68,9 +68,9 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/test_odd_user_code.py "
         "contract/test_check_task.py integration/test_free_order.py integration/test_overflow.py",
     ),
-    "generate": (
-        "generate",
-        "unit/generate unit/serve unit/estimate/test_duration.py "
+    "engines": (
+        "engines",
+        "unit/engines unit/serve unit/estimate/test_duration.py "
         "integration/test_continuous_batching.py integration/test_vllm_server.py "
         "integration/test_end_tokens.py integration/test_generations.py "
         "integration/test_sampling.py integration/test_serve_engine.py "
@@ -81,18 +81,18 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "integration/test_vllm_server_faults.py integration/test_vllm_server_requests.py "
         "integration/test_vllm_server_start.py",
     ),
-    "statistics": ("statistics", "unit/test_statistics.py"),
+    "statistics": ("runs/over_seeds.py", "unit/test_statistics.py"),
     "update": (
-        "experiment/update",
-        "unit/algorithms unit/experiment unit/test_item_means.py unit/test_unscored.py "
+        "training/update",
+        "unit/algorithms unit/training unit/test_item_means.py unit/test_unscored.py "
         "integration/test_critic_lines.py integration/test_gradients.py "
         "integration/test_references.py integration/test_update_schedules.py "
         "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",
     ),
-    "value_model": (
-        "value_model",
-        "unit/experiment unit/test_item_means.py unit/test_truncated_episodes.py "
+    "values": (
+        "methods/values",
+        "unit/training unit/test_item_means.py unit/test_truncated_episodes.py "
         "unit/test_unscored.py integration/test_critic_fit.py integration/test_critic_lines.py "
         "integration/test_critic_study.py integration/test_export_critics.py "
         "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
@@ -171,6 +171,10 @@ def copy_repository() -> None:
         file.write(SETTINGS)
 
 
+def _files(place: Path) -> list[Path]:
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
 def make_mutants() -> None:
     """Write every mutant of every package beside its function; `mutants.json` lists their names."""
     from mutmut.mutation.file_mutation import mutate_file_contents
@@ -179,7 +183,7 @@ def make_mutants() -> None:
     names: dict[str, list[str]] = {}
     for package, (folder, _) in PACKAGES.items():
         names[package] = []
-        for path in sorted(Path("colearn", folder).rglob("*.py")):
+        for path in _files(Path("colearn", folder)):
             if not path.name.startswith(LEFT_OUT):
                 mutated = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
                 path.write_text(mutated.code, encoding="utf-8")

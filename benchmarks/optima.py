@@ -140,7 +140,7 @@ def train(run: Run) -> dict[str, Any]:
     import torch
 
     from colearn.config import Config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     torch.set_num_threads(1)
     scale = PROBLEMS[run.problem].scale

@@ -44,7 +44,7 @@ def forget_peak() -> None:
 
 def flop(team: Any, trees: Any) -> dict[str, float]:
     """Products of a rollout, and of forward and backward over its packed rows."""
-    from colearn.learn.packed_rows import actor_rows
+    from colearn.training.learners.packed_rows import actor_rows
 
     base = next(iter(team.networks.values())).base
     head = base.config.vocab_size * base.config.hidden_size
@@ -75,9 +75,9 @@ def main() -> None:
     torch.set_num_threads(options.threads)
 
     from colearn.config import Config
-    from colearn.experiment.load_team import load_team
-    from colearn.experiment.update.build_updater import build_updater
     from colearn.rollout.grow import grow
+    from colearn.training.load_team import load_team
+    from colearn.training.update.build_updater import build_updater
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -35,10 +35,10 @@ from _propositions_estimators import (
 from _propositions_statistics import bias, holm, interval, resampled, slopes, total_variance
 from _propositions_team import Array, Team, credited, rows_of
 
-from colearn.advantage.group_baseline import GroupMean
-from colearn.advantage.raw_return import RawReturn
 from colearn.contract import Rollout
 from colearn.contract.seeding import derive_seed
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.advantage.raw_return import RawReturn
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
 RESULTS = Path(__file__).parent / "results" / "propositions"

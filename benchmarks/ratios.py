@@ -31,7 +31,7 @@ from _turns import seconds_by_turn
 from phases import flop, matrix_rate
 from vs_comlrl import compare, make_folders
 
-from colearn.experiment.team import Team
+from colearn.training.team import Team
 
 SAVED = Path(__file__).parent / "results" / "ratios.json"
 LAYERS = 2

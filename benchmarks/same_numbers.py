@@ -37,10 +37,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from colearn.config import load_config
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
+from colearn.programs.workflow import Workflow
 from colearn.registry import algorithm_class, names
-from colearn.workflow import Workflow
+from colearn.training.interruption import Interrupted
+from colearn.training.loop import Experiment
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT), str(ROOT / "tests" / "helpers")]

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from colearn.sandbox import Mechanism, SandboxPool
-from colearn.sandbox.mechanism import works
-from colearn.sandbox.place import find_place
+from colearn.programs.sandbox import Mechanism, SandboxPool
+from colearn.programs.sandbox.mechanism import works
+from colearn.programs.sandbox.place import find_place
 
 PROGRAM = """
 def aux(text):

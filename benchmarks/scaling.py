@@ -25,10 +25,10 @@ from _turns import seconds_by_turn
 from vs_comlrl import NEW_TOKENS, TASK, SharedWords, make_folders
 
 from colearn.config import Config
-from colearn.experiment.load_team import load_team
-from colearn.experiment.team import Team
-from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
+from colearn.training.load_team import load_team
+from colearn.training.team import Team
+from colearn.training.update.build_updater import build_updater
 
 CRITIC_ROLLOUTS: dict[str, tuple[dict[str, Any] | None, int]] = {
     "critic": (None, 10),

@@ -30,10 +30,10 @@ import psutil
 from colearn.config import SamplingSettings, load_config
 from colearn.config.build import build_task
 from colearn.contract import joint_observations
-from colearn.export import AgentManifest
+from colearn.deploy.export import AgentManifest
 from colearn.models.embedded import embedded_model
 from colearn.models.load import load_base, load_tokenizer, resolve_device
-from colearn.record.checksums import write_checksums
+from colearn.runs.record.checksums import write_checksums
 
 CACHE_MB = 16
 """Of the run in which sessions come and go: small, so that most of them are evicted."""

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from colearn.advantage.finish import normalized
 from colearn.contract import (
     Advantage,
     AgentValues,
@@ -31,7 +30,8 @@ from colearn.contract import (
     Episodes,
     NodeAdvantages,
 )
-from colearn.types import Outcome, Tree
+from colearn.contract.types import Outcome, Tree
+from colearn.methods.advantage.finish import normalized
 
 STAKES, KEYS, ANSWERS = {"one": 1, "nine": 9}, ("red", "blue"), ("left", "right")
 METHODS: dict[str, dict[str, Any]] = {
@@ -179,8 +179,8 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
 def run(out: Path, method: str, team: int, seed: int, options: argparse.Namespace) -> None:
     """One run's learning curve as a JSON line: joint actions, share and explained variance."""
     from colearn.config import Config
-    from colearn.experiment.loop import Experiment
-    from colearn.record import open_run
+    from colearn.runs.record import open_run
+    from colearn.training.loop import Experiment
 
     folder = out / "runs" / f"{method}-{team}-{seed}"
     settings = config_of(method, team, seed, options)
@@ -245,7 +245,7 @@ def report(out: Path) -> str:
 
 def interval(values: Sequence[float]) -> str:
     """Mean and Student's 95% interval over seeds."""
-    from colearn.statistics.over_seeds import estimate
+    from colearn.runs.over_seeds import estimate
 
     found = estimate(values)
     assert found is not None

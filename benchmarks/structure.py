@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import colearn
-from colearn.cli.train import train
-from colearn.experiment.loop import Experiment
+from colearn.entry.cli.train import train
+from colearn.training.loop import Experiment
 
 PACKAGE = Path(colearn.__file__).parent
 ROOT = PACKAGE.parent

@@ -69,7 +69,7 @@ def config(data: Path, seed: int, agents: list[str]) -> dict[str, Any]:
 def by_colearn(settings: dict[str, Any], folder: Path) -> list[float]:
     """The mean training reward of each update."""
     from colearn.config import load_config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     Experiment(load_config(settings), folder).run()
     lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())

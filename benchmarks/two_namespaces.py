@@ -34,9 +34,9 @@ from typing import Any
 from safetensors.torch import load_file
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.experiment.restarts import run_with_restarts
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
+from colearn.training.restarts import run_with_restarts
 
 PORT = 6399
 KILLED_AT, AWAY = 8, 10.0

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import BatchEngine, DecPOMDP, TokenAnswer, TokenRequest
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
 
 VOCABULARY = 8192
 AGENTS = ("left", "right")
@@ -191,7 +191,7 @@ def run_colearn(
     """An ordinary experiment, held between iterations; with `adapters` all models are adapters of
     rank 16 on one base."""
     from colearn.config import Config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     settings = colearn_settings(folder, algorithm, episodes, adapters=adapters)
     if token_budget is not None:
@@ -310,12 +310,12 @@ def ideas(folder: Path, rounds: int) -> None:
     """Each idea off and on again, in this process, on one thread, in CPU seconds."""
     import torch
 
-    from colearn.agents import Language
     from colearn.config import Config
     from colearn.contract import Player
-    from colearn.experiment.load_team import load_team
-    from colearn.experiment.update.build_updater import build_updater
+    from colearn.rollout.agents import Language
     from colearn.rollout.grow import grow
+    from colearn.training.load_team import load_team
+    from colearn.training.update.build_updater import build_updater
 
     torch.set_num_threads(1)
     settings = {

@@ -32,7 +32,7 @@ from vs_comlrl import (
     words,
 )
 
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
 
 PROMPTS, GROUP, ITEMS = 8, 4, 64
 TASK = "single_words"
@@ -52,7 +52,7 @@ class SingleWords(SharedWords):
 
 def run_colearn(folder: Path) -> None:
     from colearn.config import Config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     settings = {
         "task": {"name": TASK},

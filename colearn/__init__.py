@@ -13,7 +13,7 @@
     LoadedCritic(...).score(episode)        its values, by agent and turn
 
 The interfaces to implement are in `colearn.contract` (`DecPOMDP` for a task);
-`colearn.testing.check_task` checks a task. On the command line: `colearn --help`.
+`colearn.contract.testing.check_task` checks a task. On the command line: `colearn --help`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import Config, load_config
-    from .experiment.loop import Experiment
-    from .record import open_run, read_run
-    from .report import write_report
-    from .trainer.api import Trainer, train
-    from .trainer.compare import compare
-    from .trainer.result import ComparisonResult, Result
-    from .types import Tree
-    from .value_model.loaded import LoadedCritic, load_critic
+    from .contract.types import Tree
+    from .entry.python.api import Trainer, train
+    from .entry.python.compare import compare
+    from .entry.python.result import ComparisonResult, Result
+    from .methods.values.loaded import LoadedCritic, load_critic
+    from .runs.record import open_run, read_run
+    from .runs.report import write_report
+    from .training.loop import Experiment
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Config": "config",
     "load_config": "config",
-    "Experiment": "experiment.loop",
-    "ComparisonResult": "trainer.result",
-    "compare": "trainer.compare",
-    "write_report": "report",
-    "open_run": "record",
-    "read_run": "record",
-    "Tree": "types",
-    "Result": "trainer.result",
-    "Trainer": "trainer.api",
-    "train": "trainer.api",
-    "LoadedCritic": "value_model.loaded",
-    "load_critic": "value_model.loaded",
+    "Experiment": "training.loop",
+    "ComparisonResult": "entry.python.result",
+    "compare": "entry.python.compare",
+    "write_report": "runs.report",
+    "open_run": "runs.record",
+    "read_run": "runs.record",
+    "Tree": "contract.types",
+    "Result": "entry.python.result",
+    "Trainer": "entry.python.api",
+    "train": "entry.python.api",
+    "LoadedCritic": "methods.values.loaded",
+    "load_critic": "methods.values.loaded",
 }
 """The top-level names and their modules, imported lazily."""
 

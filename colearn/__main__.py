@@ -8,6 +8,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path and sys.path[0] == os.getcwd():
         del sys.path[0]
 
-    from colearn.cli import main
+    from colearn.entry.cli import main
 
     main()

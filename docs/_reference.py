@@ -21,12 +21,12 @@ import yaml
 from _benchmarks import benchmark_text, paper_memory_text
 
 import colearn
-from colearn.cli import app
 from colearn.config import shipped_configs
 from colearn.config.setting_table import SettingRow, model_settings, part_settings, sections
 from colearn.contract.algorithm import ValueLoss
-from colearn.record.metric_names import RUN_METRICS, Metric
+from colearn.entry.cli import app
 from colearn.registry import KINDS, Kind, load, names
+from colearn.runs.record.metric_names import RUN_METRICS, Metric
 from colearn.tasks.metrics import TASK_METRICS
 from colearn.tasks.setting_sentences import SENTENCES
 
@@ -175,32 +175,32 @@ def errors_text() -> str:
 
 PUBLIC = (
     "colearn",
-    "colearn.advantage.group_baseline",
-    "colearn.client",
+    "colearn.methods.advantage.group_baseline",
+    "colearn.deploy.client",
     "colearn.config.build",
     "colearn.contract",
-    "colearn.critic.stream",
+    "colearn.methods.critic.stream",
     "colearn.errors",
     "colearn.estimate",
-    "colearn.experiment.evaluation.pass_at_k",
-    "colearn.export",
-    "colearn.learn.checkpoint_files",
-    "colearn.learn.network_learner",
-    "colearn.record.metric_names",
+    "colearn.training.evaluation.pass_at_k",
+    "colearn.deploy.export",
+    "colearn.training.learners.checkpoint_files",
+    "colearn.training.learners.network_learner",
+    "colearn.runs.record.metric_names",
     "colearn.contract.picture",
-    "colearn.play",
-    "colearn.workflow.qa",
+    "colearn.deploy.play",
+    "colearn.programs.workflow.qa",
     "colearn.registry",
     "colearn.rollout.shapes",
-    "colearn.sandbox",
-    "colearn.tabular.exact_value",
-    "colearn.tabular.histories",
-    "colearn.tabular.search",
+    "colearn.programs.sandbox",
+    "colearn.exact.exact_value",
+    "colearn.exact.histories",
+    "colearn.exact.search",
     "colearn.tasks.search.question",
-    "colearn.testing",
-    "colearn.workflow.tools",
-    "colearn.types",
-    "colearn.workflow",
+    "colearn.contract.testing",
+    "colearn.programs.workflow.tools",
+    "colearn.contract.types",
+    "colearn.programs.workflow",
 )
 """Modules whose public names have an entry in the reference."""
 

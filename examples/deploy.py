@@ -5,7 +5,7 @@ from __future__ import annotations
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import colearn
-from colearn.export import export_run
+from colearn.deploy.export import export_run
 
 TASK = {"name": "str_build", "horizon": 2, "prompt": "compact", "font": "small"}
 

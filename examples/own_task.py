@@ -9,8 +9,8 @@ import numpy as np
 
 import colearn
 from colearn.contract import DecPOMDP
-from colearn.testing import check_task
-from colearn.types import Outcome
+from colearn.contract.testing import check_task
+from colearn.contract.types import Outcome
 
 WORDS = ("stone", "paper", "water")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colearn
 from colearn.algorithms.magrpo import MAGRPO
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import Parallel
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import colearn
-from colearn.workflow import Tool, Workflow
+from colearn.programs.workflow import Tool, Workflow
 
 FACTS = {"owl": "hunts by night", "bee": "dances the way", "ox": "pulls the plough"}
 WORDS = sorted({word for fact in FACTS.values() for word in fact.split()} | set(FACTS))

@@ -13,7 +13,7 @@ NAMES = {
     "debate": "debate:Debate",
     "dpomdp": "dpomdp:TextDecPOMDP",
     "environment": "environment:Environment",
-    "gateway": "colearn.gateway.task:Gateway",
+    "gateway": "colearn.programs.gateway.task:Gateway",
     "house_build": "house_build:HouseBuild",
     "math_duo": "math_duo:MathDuo",
     "open_spiel": "open_spiel:OpenSpiel",
@@ -32,5 +32,5 @@ NAMES = {
     "sudoku": "sudoku:Sudoku",
     "textarena": "textarena:TextArena",
     "tldr": "writing.tldr:TLDR",
-    "workflow": "colearn.workflow.declared:DeclaredWorkflow",
+    "workflow": "colearn.programs.workflow.declared:DeclaredWorkflow",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from colearn.record.metric_names import Metric
+from colearn.runs.record.metric_names import Metric
 
 _WRITING = {
     "score": Metric("Reward divided by the highest possible reward.", "share", "higher"),

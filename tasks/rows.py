@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from colearn.contract.held_out import hold_out, separate
 from colearn.errors import ConfigError, DataNotHere, reason_of, required
-from colearn.files.regular import read_regular
+from colearn.programs.files.regular import read_regular
 from colearn.text.csv_table import CsvTable, as_objects, read_csv
 from colearn.text.json_value import numbered_lines, read_row
 from colearn.text.media import media_problem

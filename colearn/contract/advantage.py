@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from colearn.contract.bounds import check_bounds
-from colearn.types import Tree
+from colearn.contract.types import Tree
 
 Values = Sequence[float | None]
 """One agent's values by node; None where the critic estimates no value."""

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from colearn.contract.anneal import left
 from colearn.contract.bounds import Anneal, Expectile, Positive, check_bounds
+from colearn.contract.types import Tree
 from colearn.errors import ConfigError
-from colearn.types import Tree
 
 from .advantage import Advantage
 from .critic import Critic

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from colearn.types import Tree
+from colearn.contract.types import Tree
 
 from .headline import Headline
 from .task import DecPOMDP

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ColearnError, TaskError, line_of, printable, reason_of
-from colearn.types import Observation, Outcome
 
 from .engine import Listener
 from .global_switches import guarded

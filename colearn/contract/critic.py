@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from colearn.statistics.scored import mean_scored
-from colearn.types import Tree
+from colearn.contract.scored import mean_scored
+from colearn.contract.types import Tree
 
 from .advantage import AgentValues
 from .rows import Row

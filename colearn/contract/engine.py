@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from colearn.types import Action
+from colearn.contract.types import Action
 
 from .batches import BatchQueue
 from .history import TokenHistory

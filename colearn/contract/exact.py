@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from colearn.tabular.model import TabularModel
+from colearn.exact.model import TabularModel
 
 
 class FiniteProblem(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from colearn.types import Action, Node, Tree
+from colearn.contract.types import Action, Node, Tree
 
 from .rows import ActionTokens, Mark, Piece, Row
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from colearn.contract.bounds import check_bounds
+from colearn.contract.types import Action, Observation, Tree
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Action, Observation, Tree
 
 from .engine import TokenAnswer
 from .task import DecPOMDP

@@ -1,7 +1,7 @@
 """Reward credit: maps task rewards, including delayed ones, to per-agent rewards of each joint
 action.
 
-The rules (team, mixed, payoff, backward and others) are in `colearn.credit`.
+The rules (team, mixed, payoff, backward and others) are in `colearn.methods.credit`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from math import isnan
 from typing import Any, Literal, Protocol
 
 from colearn.contract.bounds import check_bounds
-from colearn.statistics.scored import as_number, sum_scored
-from colearn.types import Rewards, Tree
+from colearn.contract.scored import as_number, sum_scored
+from colearn.contract.types import Rewards, Tree
 
 Paid = Literal["team", "local"]
 """Kinds of reward: rewards paid to the team, and rewards paid to a single agent (local)."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from colearn.contract.bounds import check_bounds
-from colearn.types import Node, Tree
+from colearn.contract.types import Node, Tree
 
 Uncertainty = Callable[[Sequence[Tree[Any]]], Sequence[Mapping[tuple[int, ...], float]]]
 """Function that measures how unsure a critic is at the nodes of every tree. The results are keyed

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from colearn.types import Observation, Outcome
+from colearn.contract.types import Observation, Outcome
 
 from .engine import Listener
 from .exact import EnumeratedGame, FiniteProblem
@@ -49,7 +49,8 @@ class DecPOMDP(ABC, Generic[Item, State]):
         programs         program, steps_here, prepare, send, listener, abandon
         exact measures   exact_headline, finite_problem, enumerated_game
 
-    `colearn check NAME` and `colearn.testing.check_task` check a task against this contract.
+    `colearn check NAME` and `colearn.contract.testing.check_task` check a task against this
+    contract.
     """
 
     agents: tuple[str, ...]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeVar
 
+from colearn.contract.types import AnswerLimits, Node, Observation, Outcome
 from colearn.errors import TaskError
 from colearn.text.printable import is_unicode
-from colearn.types import AnswerLimits, Node, Observation, Outcome
 
 Items = TypeVar("Items", bound=Sequence[Any])
 State = TypeVar("State")

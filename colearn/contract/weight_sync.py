@@ -1,6 +1,6 @@
 """Weight sync: learners publish their weights; engines that hold a separate copy load them.
 
-`models/weight_update.py` makes the weight updates, and `experiment/hosts/local_team.py` sets the
+`models/weight_update.py` makes the weight updates, and `training/hosts/local_team.py` sets the
 learners from which each engine loads updates. `TransformersEngine` loads updates into a copy of the
 model; `CheckedEngine` loads updates for all other engines.
 """

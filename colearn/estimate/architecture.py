@@ -8,13 +8,13 @@ import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import DecPOMDP, NetworkKey
 from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError
 from colearn.models.adapter_folder import bottom, is_adapter, tokenizer_path
 from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
 from colearn.models.load import check_vocabulary, load_tokenizer, read_config
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 from .stand_ins import CHARACTERS_PER_TOKEN, published_config, stand_in_tokenizer
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from colearn.contract.rows import Row
-from colearn.learn.batch import make_batch, micro_batches
 from colearn.models.network import Network
+from colearn.training.learners.batch import make_batch, micro_batches
 
 from .depth import marked_layers, peak_of
 from .ledger import Ledger

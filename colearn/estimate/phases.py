@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey, Rollout
-from colearn.generate.vllm_options import device_memory
+from colearn.engines.vllm_options import device_memory
 from colearn.models.network import Network
+from colearn.rollout.agents import AgentSpec
 from colearn.rollout.shapes import Chain
 
 from .learning import Work, rehearse_update

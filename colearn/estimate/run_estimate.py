@@ -12,14 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from math import ceil
 
-from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey
-from colearn.experiment.evaluation.checked import check_evaluation
+from colearn.methods.values.given import with_given_critic
 from colearn.models.load import resolve_device
+from colearn.rollout.agents import AgentSpec
 from colearn.rollout.shapes import Chain
 from colearn.text.budget import exceeds, large_iteration
-from colearn.value_model.given import with_given_critic
+from colearn.training.evaluation.checked import check_evaluation
 
 from .architecture import read_specs
 from .duration import Clock, Seconds

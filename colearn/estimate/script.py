@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from colearn.agents import AgentSpec
-from colearn.agents.language import with_tokens
 from colearn.contract import (
     ActionRequest,
     DecPOMDP,
@@ -24,11 +22,13 @@ from colearn.contract import (
 )
 from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng
+from colearn.contract.types import Action, Observation, Outcome, Tree
 from colearn.errors import ConfigError
+from colearn.rollout.agents import AgentSpec
+from colearn.rollout.agents.language import with_tokens
 from colearn.rollout.context_limit import check_length
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
-from colearn.types import Action, Observation, Outcome, Tree
 
 _WORD = "\ue000"
 """Placeholder character that represents one token of an action's text in a critic's input,

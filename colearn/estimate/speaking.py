@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun
 from colearn.contract import EngineNeeds, Rollout
-from colearn.generate.batch_slab import BLOCK, Slab
-from colearn.learn.packed_rows import window_start
+from colearn.contract.types import Tree
+from colearn.engines.batch_slab import BLOCK, Slab
 from colearn.models.base import Base
 from colearn.models.device_layers import compute_bytes
 from colearn.models.packed_products import packed_bytes, worthwhile
-from colearn.types import Tree
+from colearn.rollout.agents import AgentSpec
+from colearn.training.learners.packed_rows import window_start
 
 from .depth import peak_of
 from .ledger import Ledger

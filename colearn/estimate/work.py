@@ -12,11 +12,11 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Row
-from colearn.critic.stream import text_ids
+from colearn.contract.types import Tree
 from colearn.errors import ConfigError
-from colearn.learn.minibatch import minibatches
-from colearn.learn.packed_rows import actor_rows
-from colearn.types import Tree
+from colearn.methods.critic.stream import text_ids
+from colearn.training.learners.minibatch import minibatches
+from colearn.training.learners.packed_rows import actor_rows
 
 from .architecture import Architectures, NotHere
 from .learning import Work, plan_work

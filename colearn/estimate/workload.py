@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from colearn.agents import AgentSpec
 from colearn.config import Config, ResolvedRun, build_task
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask
+from colearn.contract.types import Tree
 from colearn.errors import DataNotHere, MissingExtra, TaskError
-from colearn.types import Tree
+from colearn.rollout.agents import AgentSpec
 
 from .architecture import Architectures
 from .script import Readings, Script, read_script, rehearse

@@ -29,13 +29,13 @@ import torch
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.seeding import derive_rng, derive_seed
-from colearn.critic.stream import piece_tag
+from colearn.contract.types import Observation
 from colearn.errors import ConfigError, nearest
-from colearn.files.cache import cache_place, made_once
-from colearn.files.first_opening import remember_model_files
+from colearn.methods.critic.stream import piece_tag
+from colearn.programs.files.cache import cache_place, made_once
+from colearn.programs.files.first_opening import remember_model_files
 from colearn.rollout.context_limit import check_length
 from colearn.text.notes import TimeLeft, note
-from colearn.types import Observation
 
 from .digests import file_digests, settings_digests
 from .embedded_recipes import RECIPES, Recipe

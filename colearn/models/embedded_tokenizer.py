@@ -7,7 +7,7 @@ from string import printable
 from typing import TYPE_CHECKING, Any
 
 from colearn.contract import DecPOMDP
-from colearn.critic.stream import piece_tag
+from colearn.methods.critic.stream import piece_tag
 
 from .warm_start import Episode
 

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.first_opening import check_model_files
+from colearn.programs.files.first_opening import check_model_files
 from colearn.text.notes import note_once
 
 from .adapter_folder import WEIGHTS, base_of, base_revision, bottom, is_adapter, tokenizer_path

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from colearn.errors import ConfigError, reason_of
-from colearn.files.cache import cache_place, made_once
-from colearn.files.first_opening import remember_model_files
+from colearn.programs.files.cache import cache_place, made_once
+from colearn.programs.files.first_opening import remember_model_files
 from colearn.text.notes import note
 
 from .adapter_folder import adapter_base, bottom, is_adapter, tokenizer_path

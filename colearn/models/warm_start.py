@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from colearn.agents.language import with_tokens
 from colearn.contract.seeding import derive_rng
+from colearn.contract.types import Action, Observation
+from colearn.rollout.agents.language import with_tokens
 from colearn.text.token_ids import token_ids
-from colearn.types import Action, Observation
 
 from .embedded_recipes import Recipe
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from transformers import PreTrainedTokenizerBase
 
-    from colearn.agents import ChatFormat
+    from colearn.rollout.agents import ChatFormat
 
 DRILLS = 4096
 """Number of distinct drills that the warm start samples from."""
@@ -43,7 +43,7 @@ def warm_start(
 ) -> None:
     """Train by maximum likelihood on action tokens only, given the history. `report` receives the
     finished fraction after each step."""
-    from colearn.agents import ChatFormat
+    from colearn.rollout.agents import ChatFormat
 
     chat = ChatFormat(tokenizer)
     end = tokenizer.eos_token_id

@@ -59,23 +59,23 @@ class KindOfPart:
 
 
 KINDS: Mapping[Kind, KindOfPart] = {
-    "advantages": KindOfPart("advantage", "colearn.advantage", "colearn.contract:Advantage"),
-    "algorithms": KindOfPart("algorithm", "colearn.algorithms", "colearn.contract:Algorithm"),
-    "callbacks": KindOfPart(
-        "callback", "colearn.experiment.callbacks", "colearn.contract:Callback"
+    "advantages": KindOfPart(
+        "advantage", "colearn.methods.advantage", "colearn.contract:Advantage"
     ),
-    "casts": KindOfPart("cast", "colearn.agents.cast", "colearn.contract:Cast"),
-    "credits": KindOfPart("credit", "colearn.credit", "colearn.contract:Credit"),
-    "critics": KindOfPart("critic", "colearn.critic", "colearn.contract:Critic"),
-    "generators": KindOfPart("generator", "colearn.generate", "colearn.contract:GeneratorKind"),
-    "hosts": KindOfPart("host", "colearn.experiment.hosts", "colearn.contract:HostKind"),
-    "learners": KindOfPart("learner", "colearn.learn", "colearn.contract:LearnerKind"),
-    "losses": KindOfPart("loss", "colearn.loss", "colearn.contract:PolicyLoss"),
-    "programs": KindOfPart("program", "colearn.agents.programs", "colearn.contract:Acts"),
+    "algorithms": KindOfPart("algorithm", "colearn.algorithms", "colearn.contract:Algorithm"),
+    "callbacks": KindOfPart("callback", "colearn.training.callbacks", "colearn.contract:Callback"),
+    "casts": KindOfPart("cast", "colearn.rollout.agents.cast", "colearn.contract:Cast"),
+    "credits": KindOfPart("credit", "colearn.methods.credit", "colearn.contract:Credit"),
+    "critics": KindOfPart("critic", "colearn.methods.critic", "colearn.contract:Critic"),
+    "generators": KindOfPart("generator", "colearn.engines", "colearn.contract:GeneratorKind"),
+    "hosts": KindOfPart("host", "colearn.training.hosts", "colearn.contract:HostKind"),
+    "learners": KindOfPart("learner", "colearn.training.learners", "colearn.contract:LearnerKind"),
+    "losses": KindOfPart("loss", "colearn.methods.loss", "colearn.contract:PolicyLoss"),
+    "programs": KindOfPart("program", "colearn.rollout.agents.programs", "colearn.contract:Acts"),
     "rewards": KindOfPart("reward", "colearn.tasks.rewards", "colearn.contract:RewardFunction"),
     "rollouts": KindOfPart("rollout", "colearn.rollout", "colearn.contract:Rollout"),
     "tasks": KindOfPart("task", "colearn.tasks", "colearn.contract:DecPOMDP"),
-    "trackers": KindOfPart("tracker", "colearn.experiment.trackers", "colearn.contract:Tracker"),
+    "trackers": KindOfPart("tracker", "colearn.training.trackers", "colearn.contract:Tracker"),
     "wrappers": KindOfPart("wrapper", "colearn.tasks.wrappers", "colearn.tasks.wrappers:Wraps"),
 }
 

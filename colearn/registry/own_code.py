@@ -29,7 +29,7 @@ _UNPICKLES = frozenset(
         *(f"multiprocessing.{name}" for name in ("connection", "pool", "queues", "reduction")),
         *("concurrent.futures.process", "multiprocessing.spawn", "multiprocessing.process"),
         *("ray.cloudpickle.cloudpickle", "ray._private.function_manager"),
-        *("ray._private.serialization", "colearn.experiment.step_workers"),
+        *("ray._private.serialization", "colearn.training.step_workers"),
     )
 )
 """Modules that unpickle values from other processes of this run, and therefore import the modules

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from colearn.contract import Player
+from colearn.contract.types import Node, Observation
 from colearn.errors import ConfigError, TaskError
-from colearn.types import Node, Observation
 
 
 def context_tokens(nodes: Sequence[Node[Any]], node: Node[Any], seat: str) -> int:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from colearn.contract.types import Node
 from colearn.errors import ConfigError
-from colearn.types import Node
 
 from .shapes import Aligned, Group
 

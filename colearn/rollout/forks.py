@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import Rollout
+from colearn.contract.types import Node
 from colearn.errors import ConfigError
-from colearn.types import Node
 
 from .shapes import Aligned, Group, Parallel
 

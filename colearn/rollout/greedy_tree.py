@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import Round
-from colearn.types import Node
+from colearn.contract.types import Node
 
 from .shapes import Group
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, Protocol
 
-from colearn.agents.cast.seats import Own
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
 from colearn.contract.seeding import derive_rng
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Tree
 from colearn.errors import ConfigError
-from colearn.types import Tree
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.rollout.agents.cast.seats import Own
 
 from .counts import Counts
 from .growth import Branch, Growth

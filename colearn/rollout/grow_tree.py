@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from colearn.contract import ActionRequest, Round, TokenAnswer
 from colearn.contract.checked_task import CheckedTask
-from colearn.types import Node, Outcome
+from colearn.contract.types import Node, Outcome
 
 from .executors import Beside
 from .growth import Branch, Growth

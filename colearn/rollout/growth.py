@@ -28,8 +28,8 @@ from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.part_errors import calling_part
 from colearn.contract.seeding import Key, action_seed, derive_rng
 from colearn.contract.task_results import validate_at_once, validate_earned
+from colearn.contract.types import Node, Observation, Outcome, Tree
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Node, Observation, Outcome, Tree
 
 from .context_limit import context_tokens, overlong, readable
 from .shapes import check_size

@@ -10,11 +10,11 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from colearn.agents.language import Language
 from colearn.contract import ActionRequest, Round, TokenAnswer
 from colearn.contract.checked_task import CheckedTask
+from colearn.contract.types import Outcome
 from colearn.errors import TaskError
-from colearn.types import Outcome
+from colearn.rollout.agents.language import Language
 
 from .counts import Counts
 from .event_loop import EventLoop

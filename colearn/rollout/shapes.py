@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from colearn.contract import Rollout
+from colearn.contract.types import Node
 from colearn.errors import ConfigError
-from colearn.types import Node
 
 MOST_ACTIONS = 2**16
 """Maximum number of sampled actions in one tree, and maximum number of joint actions in one tree.

@@ -12,8 +12,8 @@ from colearn.contract.checked_task import CheckedTask, item_name
 from colearn.contract.part_errors import calling_part
 from colearn.contract.rollout import Round
 from colearn.contract.seeding import derive_rng
+from colearn.contract.types import Node, Observation
 from colearn.text.budget import exceeds, large_iteration
-from colearn.types import Node, Observation
 
 from .shapes import Aligned
 

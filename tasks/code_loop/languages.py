@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.sandbox import Limits, Mechanism, run_tests
+from colearn.programs.sandbox import Limits, Mechanism, run_tests
 from colearn.text.reasoning import without_reasoning
 
 from ..coop_humaneval.data import HumanEvalProblem

@@ -9,8 +9,8 @@ import numpy as np
 
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
-from colearn.sandbox import Limits, choose_mechanism
-from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
+from colearn.programs.sandbox import Limits, choose_mechanism
+from colearn.programs.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
 from ..coop_humaneval.data import HumanEvalProblem
 from ..step_programs import STEPS, StepProblem

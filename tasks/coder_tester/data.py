@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from colearn.errors import ConfigError
-from colearn.sandbox.statements import take_apart
+from colearn.programs.sandbox.statements import take_apart
 
 from ..coop_humaneval.parse import parse_quietly
 from ..rows import check_trained_on, file_rows, split_rows

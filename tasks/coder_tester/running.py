@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colearn.sandbox import ErrorKind, Limits, run_program, run_tests
+from colearn.programs.sandbox import ErrorKind, Limits, run_program, run_tests
 
 from ..step_programs import are_steps, run_steps
 from .problem import Case, ProgrammingProblem, agrees, same, script

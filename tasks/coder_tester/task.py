@@ -13,8 +13,8 @@ from colearn.contract import (
     Headline,
     joint_observations,
 )
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.types import Observation, Outcome
 
 from ..checks import check_choice, check_number, check_whole
 from ..step_programs import KNOWN, StepProblem, guess

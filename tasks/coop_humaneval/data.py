@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from colearn.errors import ConfigError
-from colearn.sandbox.statements import take_apart
+from colearn.programs.sandbox.statements import take_apart
 
 from ..rows import file_rows, split_rows
 from .hub import HUB_SETS

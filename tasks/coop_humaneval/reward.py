@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from colearn.errors import ConfigError
-from colearn.sandbox import Limits, Mechanism, Verdict, choose_mechanism, run_tests
+from colearn.programs.sandbox import Limits, Mechanism, Verdict, choose_mechanism, run_tests
 
 from .data import HumanEvalProblem
 from .parse import AUX, read_answer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from colearn.errors import ConfigError, nearest
-from colearn.sandbox import Limits
+from colearn.programs.sandbox import Limits
 
 from ..checks import check_choice, check_finite, check_whole
 from ..rows import SUFFIXES

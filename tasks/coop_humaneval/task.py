@@ -16,8 +16,8 @@ from colearn.contract import (
     DecPOMDP,
     Headline,
 )
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.types import Outcome
 
 from . import text
 from .actions import legal_function, one_line
@@ -112,10 +112,10 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
 
     With `feedback: score`, the feedback shows only the turn and the reward. Programs run in
-    `colearn.sandbox`. `sandbox` names the sandbox's mechanism, `seconds` limits the time of all
-    tests of a problem, and `memory_mb` limits the address space. A step takes between a tenth of a
-    second and `seconds`, so use `run.step_workers`. Equal programs are run once per process. A
-    program that draws random numbers can get a different reward in another process.
+    `colearn.programs.sandbox`. `sandbox` names the sandbox's mechanism, `seconds` limits the time
+    of all tests of a problem, and `memory_mb` limits the address space. A step takes between a
+    tenth of a second and `seconds`, so use `run.step_workers`. Equal programs are run once per
+    process. A program that draws random numbers can get a different reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
     sandbox works on the machine; MissingExtra if `data: hub` is set

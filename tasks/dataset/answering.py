@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP, SampledAction
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError
-from colearn.types import Observation, Outcome
 
 from .prompt import AskedPrompt
 from .team import seats

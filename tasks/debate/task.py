@@ -11,8 +11,8 @@ import numpy as np
 from colearn.contract import Headline
 from colearn.contract.held_out import separate
 from colearn.errors import ConfigError, nearest
-from colearn.workflow import Team, Workflow, WorkflowState
-from colearn.workflow.qa import exact_match
+from colearn.programs.workflow import Team, Workflow, WorkflowState
+from colearn.programs.workflow.qa import exact_match
 
 from ..answers import final_answer, marked_answer
 from ..checks import check_choice, check_unset, check_whole

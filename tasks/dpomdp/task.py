@@ -13,10 +13,10 @@ from colearn.contract import (
     FiniteProblem,
     Headline,
 )
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.tabular.reader import read_dpomdp
+from colearn.exact.reader import read_dpomdp
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome
 
 from .settings import check_numbers, choose_horizon, choose_problem
 from .text import (

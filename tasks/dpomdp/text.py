@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from string import Formatter
 
 from colearn.errors import ConfigError, nearest
-from colearn.tabular.model import TabularModel
+from colearn.exact.model import TabularModel
 
 OPENING = (
     "You are {agent}, one member of a team. All members act at the same time, see only their own "

@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from colearn.client.protocol.tool_call_text import (
+from colearn.contract import DecPOMDP
+from colearn.contract.held_out import hold_out, row_key
+from colearn.contract.types import Observation, Outcome
+from colearn.deploy.client.protocol.tool_call_text import (
     Call,
     announce,
     message,
     read_calls,
     write_response,
 )
-from colearn.contract import DecPOMDP
-from colearn.contract.held_out import hold_out, row_key
 from colearn.errors import ConfigError
 from colearn.registry.given import settled
 from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Observation, Outcome
 
 from ..checks import check_number, check_unset, check_whole
 from ..dataset.data import RowSource, read_rows

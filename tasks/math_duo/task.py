@@ -13,10 +13,10 @@ from colearn.contract import (
     Headline,
     joint_observations,
 )
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.sandbox import Limits, run_program
+from colearn.programs.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Observation, Outcome
 
 from ..answers import code_block, marked_answer
 from ..checks import check_choice, check_number, check_unset, check_whole

@@ -11,8 +11,8 @@ import numpy as np
 
 from colearn.contract import Decision, DecPOMDP, EnumeratedGame, Headline
 from colearn.contract.picture import Picture
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.types import Observation, Outcome
 
 from .exact import Policy, all_decisions, equilibrium_distance
 from .games import Game, Move, after_chance, cooperative, joined, load, movers, position

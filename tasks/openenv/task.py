@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError, TaskError
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Observation, Outcome
 
 from ..checks import check_whole
 from .session import (

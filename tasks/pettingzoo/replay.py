@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
+from colearn.contract.testing.fingerprint import fingerprint
 from colearn.errors import ConfigError, TaskError, required
 from colearn.registry.own_code import own_function
-from colearn.testing.fingerprint import fingerprint
 from colearn.text.real_number import real_number
 
 from ..live_games import LiveGames

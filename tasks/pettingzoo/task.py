@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, TaskError, reason_of, required
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome
 
 from ..checks import check_finite, check_whole
 from .foreign import raised_in

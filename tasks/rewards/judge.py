@@ -21,7 +21,7 @@ from .verdict_cache import JudgeScore, Verdicts
 from .waiting import finish
 
 if TYPE_CHECKING:
-    from colearn.client.endpoint import Endpoint
+    from colearn.deploy.client.endpoint import Endpoint
 
 RUBRIC = (
     "Rate how well the answer responds to the task.\n\nTask:\n{prompt}\n\nAnswer:\n{completion}\n\n"
@@ -150,7 +150,7 @@ class Judge(RewardFunction):
             await endpoint.close()
 
     async def _one(self, endpoint: Endpoint, text: str) -> _Judged:
-        from colearn.client.endpoint import AgentLost
+        from colearn.deploy.client.endpoint import AgentLost
 
         scale = self.lowest, self.highest
         question = [_READING, self.url, self.model, self.max_tokens, *scale, text]
@@ -175,8 +175,8 @@ class Judge(RewardFunction):
 
         Errors: AgentLost if no attempt gives a score; Refused if the server rejects the request.
         """
-        from colearn.client.completion import FailedAnswer
-        from colearn.client.endpoint import AgentLost, Refused
+        from colearn.deploy.client.completion import FailedAnswer
+        from colearn.deploy.client.endpoint import AgentLost, Refused
 
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": text}],
@@ -206,7 +206,7 @@ class Judge(RewardFunction):
 
     def _score(self, answer: Mapping[str, Any]) -> float:
         """The score in a chat completion. Errors: FailedAnswer for an unreadable reply."""
-        from colearn.client.completion import FailedAnswer, read_completion
+        from colearn.deploy.client.completion import FailedAnswer, read_completion
 
         reply = read_completion({**answer, "usage": None})  # `_tokens` accepts any usage
         if reply.finish == "length":
@@ -223,7 +223,7 @@ class Judge(RewardFunction):
         return score
 
     def _endpoint(self) -> Endpoint:
-        from colearn.client.endpoint import Endpoint
+        from colearn.deploy.client.endpoint import Endpoint
 
         return Endpoint(
             self.url,

@@ -13,7 +13,7 @@ from colearn.contract.bounds import Count, check_bounds
 from colearn.contract.reward import PromptOrText, RewardFunction
 from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError, reason_of
-from colearn.files.first_opening import check_template
+from colearn.programs.files.first_opening import check_template
 
 from .spent import Spent
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from colearn.files.cache import cache_folder, cache_place
+from colearn.programs.files.cache import cache_folder, cache_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

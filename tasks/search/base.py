@@ -9,8 +9,17 @@ import numpy as np
 
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
-from colearn.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
-from colearn.workflow.qa import BM25, Dense, Passage, Passages, Retriever, accuracy, exact_match, f1
+from colearn.programs.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
+from colearn.programs.workflow.qa import (
+    BM25,
+    Dense,
+    Passage,
+    Passages,
+    Retriever,
+    accuracy,
+    exact_match,
+    f1,
+)
 
 from ..checks import check_choice, check_whole
 from .guess import guess

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from colearn.workflow import Answer, Team
-from colearn.workflow.qa import Passage
+from colearn.programs.workflow import Answer, Team
+from colearn.programs.workflow.qa import Passage
 
 from .base import MOST_QUERIES, SearchTeam
 from .parallel import BAD_FORMAT

@@ -10,7 +10,7 @@ from typing import Any
 
 from colearn.contract.held_out import separate
 from colearn.errors import ConfigError
-from colearn.workflow.qa import Corpus, Folder, Passage, Passages
+from colearn.programs.workflow.qa import Corpus, Folder, Passage, Passages
 
 from ..rows import SUFFIXES, DataRow, file_rows, split_rows
 from .hub import DATA_SETS, hub_questions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.workflow import Team
-from colearn.workflow.qa import Passage, f1
+from colearn.programs.workflow import Team
+from colearn.programs.workflow.qa import Passage, f1
 
 from .base import SearchTeam
 from .question import Question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from colearn.workflow import Team
+from colearn.programs.workflow import Team
 
 from .base import MOST_QUERIES, SearchTeam
 from .question import Question

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from colearn.workflow.qa import Passage
+from colearn.programs.workflow.qa import Passage
 
 REWRITER = """You are a professional assistant proficient in transforming complex or unclear \
 questions into simpler, more searchable sub-questions. Please assist me in rewriting or breaking \

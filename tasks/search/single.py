@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from colearn.workflow import Team, WorkflowState
+from colearn.programs.workflow import Team, WorkflowState
 
 from .base import SearchTeam
 from .question import Question

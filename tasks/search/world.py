@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from colearn.contract.seeding import derive_rng
-from colearn.workflow.qa import Corpus, Passage
+from colearn.programs.workflow.qa import Corpus, Passage
 
 KINDS = ("single", "linked", "bridge")
 _FIRST = ("al", "bor", "cor", "del", "el", "fen", "gar", "hol", "is", "jor", "kel", "lor", "mar")

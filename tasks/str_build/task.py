@@ -14,8 +14,8 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, nearest
-from colearn.types import Outcome
 
 from ..blocks import (
     AIR,

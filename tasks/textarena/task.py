@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError
 from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome
 
 from ..checks import check_whole
 from .replay import GameSource, Position, check, position

@@ -10,10 +10,10 @@ from typing import Generic, Literal
 import numpy as np
 
 from colearn.contract import DecPOMDP, Headline, joint_observations
+from colearn.contract.types import Observation, Outcome, Sources
 from colearn.errors import ConfigError, nearest
-from colearn.sandbox import Limits, run_program
+from colearn.programs.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Observation, Outcome, Sources
 
 from ..answers import code_block, final_answer
 from ..checks import check_choice, check_number, check_whole

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP, joint_observations, text_of
-from colearn.types import Observation, Outcome
+from colearn.contract.types import Observation, Outcome
 
 from .quote import with_outputs
 from .wrapper import Wrapper

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from colearn.contract import DecPOMDP, joint_observations, text_of
-from colearn.statistics.scored import as_number, as_reward, sum_scored
-from colearn.types import Observation, Outcome
+from colearn.contract.scored import as_number, as_reward, sum_scored
+from colearn.contract.types import Observation, Outcome
 
 from .quote import with_outputs
 from .wrapper import Wrapper

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from colearn.types import Observation
+from colearn.contract.types import Observation
 
 
 def with_outputs(

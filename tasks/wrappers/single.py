@@ -14,8 +14,8 @@ from colearn.contract import (
     joint_observations,
     text_of,
 )
+from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError
-from colearn.types import Observation, Outcome
 
 from .wrapper import Wrapper
 

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, nearest
 from colearn.text.reasoning import without_reasoning
-from colearn.types import Outcome
 
 from .data import TextSource, load_texts
 from .reward import ScoreParts, ScoringRules, score

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from colearn.contract import DecPOMDP, Headline
+from colearn.contract.testing import check_task
+from colearn.contract.testing.fingerprint import fingerprint
+from colearn.contract.types import Outcome
 from colearn.errors import ColearnError, ConfigError, MissingExtra, TaskError
 from colearn.registry import load, names, task_class
 from colearn.tasks.str_build import StrBuild
-from colearn.testing import check_task
-from colearn.testing.fingerprint import fingerprint
-from colearn.types import Outcome
 from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 

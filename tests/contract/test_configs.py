@@ -11,10 +11,6 @@ from offline_configs import offline
 from trees import chain
 
 from colearn import registry
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupMean
-from colearn.comparison.plan import config_of, make_plan
-from colearn.comparison.suite import plan_suite
 from colearn.config import (
     Config,
     bind_agents,
@@ -28,9 +24,13 @@ from colearn.config import (
     shipped_configs,
 )
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.minibatch import UpdateSchedule
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.greedy_tree import GreedyTree
+from colearn.runs.comparison.plan import config_of, make_plan
+from colearn.runs.comparison.suite import plan_suite
+from colearn.training.learners.minibatch import UpdateSchedule
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = shipped_configs()

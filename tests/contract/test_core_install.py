@@ -29,7 +29,7 @@ class Core:
 sys.meta_path[:] = [Core(finder) for finder in sys.meta_path]
 
 import colearn
-import colearn.cli, colearn.export
+import colearn.entry.cli, colearn.deploy.export
 from colearn import registry
 
 for name in registry.names("algorithms"):

@@ -8,13 +8,13 @@ import pytest
 
 from colearn.contract import joint_observations
 from colearn.contract.seeding import derive_rng
-from colearn.critic.centralized import TEAM, Centralized
-from colearn.critic.decentralized import Decentralized
-from colearn.critic.stream import text_stream
+from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.errors import ConfigError
+from colearn.methods.critic.centralized import TEAM, Centralized
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.critic.stream import text_stream
 from colearn.models import embedded
 from colearn.registry import task_class
-from colearn.types import Action, Node, Observation, Tree
 from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 

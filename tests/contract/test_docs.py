@@ -33,12 +33,12 @@ import yaml
 from documented import Block, blocks_of
 
 import colearn.registry
-from colearn.cli import app, main
-from colearn.comparison.plan import make_plan
 from colearn.config import load_config
 from colearn.config.parts import KINDS, part_class
 from colearn.contract import Advantage, Credit, Critic, PolicyLoss, Rollout, ValueLoss
+from colearn.entry.cli import app, main
 from colearn.registry import lookup
+from colearn.runs.comparison.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {

@@ -17,26 +17,27 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("colearn", "algorithms", "tasks")
 
 LAYERS = (
-    ("errors", "statistics"),
-    ("text", "types"),
-    ("files", "sandbox", "tabular"),
+    ("errors", "contract.scored"),
+    ("text", "contract.types"),
+    ("programs.files", "programs.sandbox", "exact"),
     ("contract",),
     ("registry",),
-    ("advantage", "agents", "client", "credit", "critic", "loss"),
+    ("methods.advantage", "methods.credit", "methods.critic", "methods.loss"),
+    ("rollout.agents", "deploy.client"),
     ("config", "rollout"),
-    ("models", "record", "testing"),
-    ("generate", "learn", "report"),
-    ("value_model", "workflow"),
-    ("gateway",),
+    ("models", "runs.over_seeds", "runs.record", "contract.testing"),
+    ("engines", "training.learners", "runs.report"),
+    ("methods.values", "programs.workflow"),
+    ("programs.gateway",),
     ("algorithms", "tasks"),
-    ("experiment",),
+    ("training",),
     ("estimate",),
-    ("comparison",),
-    ("trainer",),
-    ("export",),
-    ("serve",),
-    ("play",),
-    ("cli",),
+    ("runs.comparison",),
+    ("entry.python",),
+    ("deploy.export",),
+    ("deploy.serve",),
+    ("deploy.play",),
+    ("entry.cli",),
     ("__main__",),
 )
 """From the bottom up; a module imports from its own package and from layers below it."""
@@ -57,9 +58,14 @@ class Import:
         return _part(self.source), _part(self.target)
 
 
+PARTS = {part for layer in LAYERS for part in layer}
+
+
 def _part(module: str) -> str:
-    """The folder or file under colearn/ that a module belongs to; '' is colearn/__init__.py."""
-    return [*module.split("."), ""][1]
+    """The part of LAYERS that a module belongs to; '' is colearn/__init__.py."""
+    _, *path = module.split(".")
+    inner = ".".join(path[:2])
+    return inner if inner in PARTS else [*path, ""][0]
 
 
 def _modules() -> Iterator[tuple[str, bool, ast.Module]]:
@@ -107,12 +113,13 @@ OURS = [imported for imported in IMPORTS if imported.target in MODULES]
 
 
 def test_every_part_has_a_layer() -> None:
-    known = {part for layer in LAYERS for part in layer} | {""}
-    assert {_part(module) for module in MODULES} == known
+    groups = {"deploy", "entry", "methods", "programs", "runs"}
+    assert {_part(module) for module in MODULES} == {*PARTS, *groups, ""}
 
 
 def test_imports_run_one_way() -> None:
-    rank = {part: number for number, layer in enumerate(LAYERS) for part in layer} | {"": -1}
+    rank = {part: number for number, layer in enumerate(LAYERS) for part in layer}
+    rank |= dict.fromkeys(("", "deploy", "entry", "methods", "programs", "runs"), -1)
     upward = {
         (*imported.layers, imported.kind)
         for imported in OURS
@@ -154,7 +161,7 @@ def test_the_core_reaches_algorithms_and_tasks_by_name_only() -> None:
 
 
 def test_algorithms_and_tasks_do_not_know_each_other_or_the_loop() -> None:
-    above = ("experiment", "comparison", "cli")
+    above = ("training", "runs.comparison", "entry.cli")
     for imported in OURS:
         if imported.layers[0] in ("algorithms", "tasks"):
             # objects and code of a user are theirs to import, names of parts are not to look up
@@ -179,24 +186,24 @@ def test_algorithms_know_no_device() -> None:
 
 def test_a_comparison_does_not_import_the_experiment() -> None:
     """Its runs are processes of their own."""
-    assert not [f for f in OURS if f.layers == ("comparison", "experiment")]
+    assert not [f for f in OURS if f.layers == ("runs.comparison", "training")]
 
 
 @pytest.mark.parametrize(
     "module",
     (
-        "types",
+        "contract.types",
         "contract",
         "config",
         "registry",
-        "record",
-        "comparison",
-        "testing",
-        "cli",
+        "runs.record",
+        "runs.comparison",
+        "contract.testing",
+        "entry.cli",
         "tasks.wrappers",
-        "workflow.qa",
-        "workflow.tools",
-        "workflow",
+        "programs.workflow.qa",
+        "programs.workflow.tools",
+        "programs.workflow",
     ),
 )
 def test_it_loads_without_torch(module: str) -> None:
@@ -207,7 +214,7 @@ def test_it_loads_without_torch(module: str) -> None:
 def test_a_command_without_devices_loads_no_torch() -> None:
     """`colearn compare` starts its fork server next, which imports torch on another core."""
     code = (
-        "import sys; from colearn.cli.options import read_devices; "
+        "import sys; from colearn.entry.cli.options import read_devices; "
         "print(read_devices(None, dry_run=False), 'torch' in sys.modules)"
     )
     assert _python("-c", code).stdout.split() == ["None", "False"]
@@ -227,7 +234,7 @@ def test_importing_colearn_loads_the_standard_library_alone() -> None:
 def test_help_loads_nothing_slow() -> None:
     code = (
         "import sys; sys.argv = ['colearn', '--help']\n"
-        "from colearn.cli import main\n"
+        "from colearn.entry.cli import main\n"
         f"try: main()\nfinally: {LOADED}"
     )
     shown = _python("-c", code).stdout

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from colearn.export import AgentManifest
-from colearn.export.usage import usage
+from colearn.deploy.export import AgentManifest
+from colearn.deploy.export.usage import usage
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -18,11 +18,11 @@ import pytest
 
 from colearn.config import load_config, shipped_configs
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.loop import Experiment
-from colearn.record.metric_names import RUN_METRICS
 from colearn.registry import load
+from colearn.runs.record.metric_names import RUN_METRICS
 from colearn.tasks.metrics import TASK_METRICS
 from colearn.tasks.setting_sentences import SENTENCES
+from colearn.training.loop import Experiment
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -14,10 +14,10 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from colearn.cli import app
-from colearn.comparison.plan import Plan, make_plan
-from colearn.comparison.suite import suite_config
 from colearn.config import Config, is_suite, load_config, load_suite
+from colearn.entry.cli import app
+from colearn.runs.comparison.plan import Plan, make_plan
+from colearn.runs.comparison.suite import suite_config
 from colearn.tasks.coder_tester import hub as coder_hub
 from colearn.tasks.coop_humaneval import hub as humaneval_hub
 from colearn.tasks.math_duo import data as math_data

@@ -12,10 +12,10 @@ import pytest
 from colearn.config import load_config, resolve
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask, check_frame, item_name
+from colearn.contract.testing import check_task
+from colearn.contract.types import Outcome
 from colearn.errors import TaskError
 from colearn.tasks.wrappers import Wrapper
-from colearn.testing import check_task
-from colearn.types import Outcome
 
 RNG = np.random.default_rng(0)
 

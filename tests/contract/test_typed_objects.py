@@ -18,8 +18,8 @@ import colearn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import ModelSettings, TrainSettings
 from colearn.contract import Callback, UpdateEvent
-from colearn.experiment.callbacks import EarlyStopping, OwnMetric
-from colearn.types import Tree
+from colearn.training.callbacks import EarlyStopping, OwnMetric
+from colearn.contract.types import Tree
 
 def columns(prompts: list[str], completions: list[str], colour: list[str], **_: Any) -> list[float]:
     return [1.0]

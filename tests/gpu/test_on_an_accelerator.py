@@ -9,8 +9,8 @@ import torch
 from tiny import ARCHITECTURES, Notes, behaviour, cast, forced, gap, play
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
 from colearn.rollout.shapes import KaryTree
+from colearn.training.loop import Experiment
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.torch_settings import use_tf32
 from tests.rehearsal.decoding_cases import said, team
 from tests.rehearsal.tree_cases import large_tree

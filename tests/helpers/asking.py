@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from colearn.agents import AgentSpec
-from colearn.agents.language import extended
 from colearn.contract import Listener, TokenHistory, TokenRequest
+from colearn.rollout.agents import AgentSpec
+from colearn.rollout.agents.language import extended
 
 
 def token_request(

@@ -8,8 +8,8 @@ from typing import Any
 
 from colearn.contract import HostKind, NetworkKey
 from colearn.contract.host import Given
-from colearn.experiment.hosts.local_team import local_team
-from colearn.experiment.team import Team
+from colearn.training.hosts.local_team import local_team
+from colearn.training.team import Team
 
 CALLED: list[list[str]] = []
 """The names of the models of every round of calls, as they were made."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import Credit
-from colearn.credit.shared_reward import SharedReward
-from colearn.types import Tree
+from colearn.contract.types import Tree
+from colearn.methods.credit.shared_reward import SharedReward
 
 
 def credited(

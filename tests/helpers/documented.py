@@ -24,8 +24,8 @@ from tiny import save_model
 
 from colearn.config import load_config, shipped_configs
 from colearn.errors import ConfigError, MissingExtra
-from colearn.experiment.restarts import run_with_restarts
 from colearn.models.embedded_recipes import RECIPES
+from colearn.training.restarts import run_with_restarts
 
 _BLOCK = re.compile(
     r"^(?P<slow><!-- runs: slow -->\n+)?```(?P<language>[^\n]*)\n(.*?)^```$", re.M | re.S

@@ -16,8 +16,8 @@ import httpx
 from tiny import byte_tokenizer, tiny_model
 
 from colearn.config import SamplingSettings
-from colearn.export import AgentManifest
-from colearn.record.checksums import write_checksums
+from colearn.deploy.export import AgentManifest
+from colearn.runs.record.checksums import write_checksums
 
 
 def export_tiny(

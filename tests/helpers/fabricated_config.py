@@ -11,16 +11,16 @@ import pytest
 from fabricated_runs import CONFIG
 
 from colearn import registry
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupMean
 from colearn.config import Config, load_config
 from colearn.contract import Advantage, Algorithm, Critic, DecPOMDP, Parts
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import Centralized
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import Centralized
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Outcome
 
 
 @dataclass(frozen=True)

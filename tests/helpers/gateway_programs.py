@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from colearn.gateway.task import Gateway
+from colearn.programs.gateway.task import Gateway
 
 RNG = np.random.default_rng(0)
 Scripted = Callable[[str, str], str]

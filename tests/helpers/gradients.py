@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from colearn.learn.local_learner import LocalLearner
+from colearn.training.learners.local_learner import LocalLearner
 
 Gradients = dict[str, torch.Tensor]
 

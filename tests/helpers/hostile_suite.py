@@ -21,8 +21,8 @@ from hostile_ends import ENDS
 from hostile_programs import HOSTILE
 from hostile_states import STATES, Forgery
 
-from colearn.sandbox import Limits, Mechanism, run_program, run_tests
-from colearn.sandbox.statements import take_apart
+from colearn.programs.sandbox import Limits, Mechanism, run_program, run_tests
+from colearn.programs.sandbox.statements import take_apart
 
 PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS, "searches": SEARCHES}
 FORGERIES = STATES | ENDS

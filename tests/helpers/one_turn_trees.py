@@ -7,8 +7,8 @@ from typing import Any
 
 from colearn.contract import TokenAnswer
 from colearn.contract.rows import Row
-from colearn.learn.packed_rows import actor_rows
-from colearn.types import Node, Observation, Tree
+from colearn.contract.types import Node, Observation, Tree
+from colearn.training.learners.packed_rows import actor_rows
 
 
 def prompts(lengths: Iterable[int]) -> list[tuple[int, ...]]:

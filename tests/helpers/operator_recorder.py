@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class OperatorRecorder:
-    """A `GraphRecorder` of `colearn.generate.step_graphs`."""
+    """A `GraphRecorder` of `colearn.engines.step_graphs`."""
 
     made = 0
     """Recordings of this process."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.advantage.q_value import QValue
 from colearn.contract import Critic, Tokenize
 from colearn.contract.packing import Packer
 from colearn.contract.rows import Row
-from colearn.types import Tree
+from colearn.contract.types import Tree
+from colearn.methods.advantage.q_value import QValue
 
 TEAM = "team"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
 
 PAYOFF = ((2.0, -1.0), (-1.0, 1.0))
 """What `row` wins and `column` loses. At the equilibrium both say heads with probability 2/5

@@ -10,10 +10,10 @@ from typing import Any
 
 from colearn.contract import HostKind
 from colearn.errors import ModelLost
-from colearn.experiment.hosts.links import Call
-from colearn.experiment.hosts.model_worker import ModelWorker
-from colearn.experiment.hosts.remote_team import remote_team
-from colearn.experiment.team import Team
+from colearn.training.hosts.links import Call
+from colearn.training.hosts.model_worker import ModelWorker
+from colearn.training.hosts.remote_team import remote_team
+from colearn.training.team import Team
 
 WORKERS: list[tuple[str, ModelWorker]] = []
 """The models and the worker of every group of the last host."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from colearn.contract import Learner, LearnerKind, MemoryFootprint
-from colearn.learn.network_learner import NetworkLearner
+from colearn.training.learners.network_learner import NetworkLearner
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from colearn.agents import Program
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, View
+from colearn.contract.types import Tree
+from colearn.rollout.agents import Program
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Tree
 
 
 class Locked:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from colearn.credit.payoff import Payoff
-from colearn.types import Action, Node, Observation, Tree
+from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.methods.credit.payoff import Payoff
 
 SHORT = (("a", {"a": 0.1}), ("b", {"b": 0.1}), ("a", {"a": 1.0, "b": -1.0}))
 LONG = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.agents import AgentSpec, ChatFormat, language_players
 from colearn.contract import BatchEngine, TokenAnswer, TokenRequest
-from colearn.types import Action
+from colearn.contract.types import Action
+from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
 from tests.helpers.tiny import byte_tokenizer
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from colearn.tabular.model import TabularModel
+from colearn.exact.model import TabularModel
 
 NOTHING = ("nothing",)
 

@@ -29,18 +29,18 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from colearn.agents import AgentSpec, ChatFormat, Language
 from colearn.config import LoRASettings
 from colearn.contract import DecPOMDP, Rollout, Sampling
 from colearn.contract.rows import Row
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.packed_rows import actor_rows
-from colearn.learn.score import evaluate
+from colearn.contract.types import Action, Outcome, Tree
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Action, Outcome, Tree
+from colearn.training.learners.packed_rows import actor_rows
+from colearn.training.learners.score import evaluate
 
 ARCHITECTURES = ("qwen3", "llama", "gemma3")
 SLIDING_WINDOW = 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from colearn.types import Action, Node, Observation, Tree
+from colearn.contract.types import Action, Node, Observation, Tree
 
 
 def tree(

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from tiny import byte_tokenizer, tiny_model
 
-from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract import (
     Advantage,
@@ -21,14 +20,15 @@ from colearn.contract import (
     Parts,
     ValueLoss,
 )
-from colearn.experiment.update.actors import Actors
-from colearn.experiment.update.updater import Updater
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.minibatch import UpdateSchedule
-from colearn.learn.reader import StepResult, rows_of
+from colearn.methods.values.critics import Critics
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
-from colearn.value_model.critics import Critics
+from colearn.rollout.agents import AgentSpec
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.minibatch import UpdateSchedule
+from colearn.training.learners.reader import StepResult, rows_of
+from colearn.training.update.actors import Actors
+from colearn.training.update.updater import Updater
 
 
 def new_updater(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from colearn.experiment.wandb_file import records
+from colearn.training.wandb_file import records
 
 
 def history(path: Path) -> list[tuple[int, dict[str, Any]]]:

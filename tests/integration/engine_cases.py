@@ -12,18 +12,18 @@ import torch
 from asking import token_request
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings, ModelSettings
 from colearn.contract import GeneratorKind, Sampling
 from colearn.contract.weight_sync import Publish
+from colearn.engines.checked_engine import CheckedEngine, ParityError
+from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError
-from colearn.generate.checked_engine import CheckedEngine, ParityError
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.score import evaluate
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+from colearn.rollout.agents import AgentSpec, ChatFormat
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.score import evaluate
 
 TOLERANCE = 1e-3
 SAMPLING = {

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from colearn.agents import AgentSpec
 from colearn.contract import (
     GeneratorKind,
     Sampling,
@@ -20,10 +19,11 @@ from colearn.contract import (
     TokenRequest,
     WeightUpdate,
 )
-from colearn.generate.checked_engine import CheckedEngine
+from colearn.engines.checked_engine import CheckedEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import plain_weights, weight_update
+from colearn.rollout.agents import AgentSpec
 
 
 class FakeEngine(CheckedEngine):

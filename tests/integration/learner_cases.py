@@ -34,9 +34,9 @@ from colearn.config import LoRASettings
 from colearn.contract import Learner
 from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import CheckpointError
-from colearn.learn import checkpoint_files
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.training.learners import checkpoint_files
 
 
 def policy(make: Make) -> Result:

@@ -13,11 +13,11 @@ from colearn.config import OptimizerSettings
 from colearn.contract import Learner, Objective, PolicyBatch
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Outputs, Row, RowBatch
-from colearn.learn.local_learner import LocalLearner
-from colearn.loss.policy_gradient import PolicyGradient
-from colearn.loss.value import value_loss
+from colearn.methods.loss.policy_gradient import PolicyGradient
+from colearn.methods.loss.value import value_loss
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
+from colearn.training.learners.local_learner import LocalLearner
 
 Make = Callable[..., Learner]
 """(name, network, token budget of a micro-batch) to a learner."""
@@ -42,7 +42,7 @@ def maker(learner: str) -> Make:
         shared: dict[str, Any] = {"token_budget": token_budget}
         if learner == "local":
             return LocalLearner(name, network, SETTINGS, **shared)
-        from colearn.learn.deepspeed import DeepSpeedLearner
+        from colearn.training.learners.deepspeed import DeepSpeedLearner
 
         return DeepSpeedLearner(name, network, SETTINGS, config_source=learner, **shared)
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.record import open_run
+from colearn.runs.record import open_run
 
 HERE = Path(__file__).parent
 

@@ -11,13 +11,13 @@ import torch
 from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.model_folder import write_model
-from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.model_folder import write_model
+from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 CHAT = ChatFormat(byte_tokenizer(), chat="plain")
 CHAT.end_ids = frozenset({9, 3})

@@ -9,11 +9,11 @@ from pathlib import Path
 from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer
 
-from colearn.agents import AgentSpec
 from colearn.contract import GeneratorKind, TokenEngine
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.model_folder import write_model
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.model_folder import write_model
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import pytest
 import yaml
 from tiny import Notes, Scene, register, save_model
 
-from colearn.cli import main
+from colearn.contract.types import Outcome
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
 from colearn.models.load import check_model
-from colearn.record import RunFolder
-from colearn.types import Outcome
+from colearn.runs.record import RunFolder
 
 
 class NoItems(Notes):

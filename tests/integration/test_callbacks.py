@@ -15,9 +15,9 @@ import colearn
 from colearn.config import load_config
 from colearn.contract import Callback
 from colearn.errors import ConfigError
-from colearn.experiment.callbacks import EarlyStopping, OwnMetric, Samples
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
+from colearn.training.callbacks import EarlyStopping, OwnMetric, Samples
+from colearn.training.interruption import Interrupted
+from colearn.training.loop import Experiment
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
 

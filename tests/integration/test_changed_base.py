@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from tiny import register, save_model
 
-from colearn.cli import main
 from colearn.config import load_config, resolve
+from colearn.deploy.export import export_run
+from colearn.entry.cli import main
 from colearn.errors import CheckpointError
-from colearn.experiment.loop import Experiment
-from colearn.export import export_run
 from colearn.models.sources import check_sources, sources_of
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
+from colearn.training.loop import Experiment
 
 LORA = {"rank": 2}
 
@@ -201,7 +201,7 @@ def test_export_and_evaluate_refuse_an_altered_base(
 
 
 def test_a_checkpoint_without_digests_resumes(tmp_path: Path) -> None:
-    from colearn.record.checksums import write_checksums
+    from colearn.runs.record.checksums import write_checksums
 
     config = settings(tmp_path)
     Experiment(load_config(config), tmp_path / "run").run()

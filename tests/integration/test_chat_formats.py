@@ -10,11 +10,11 @@ import pytest
 from tiny import Notes, byte_tokenizer, cast, play
 from tokenizers import AddedToken
 
-from colearn.agents import ChatFormat
 from colearn.config import AgentSettings, load_config
+from colearn.contract.types import Action, Observation
+from colearn.deploy.export.template import write_template
 from colearn.errors import ConfigError
-from colearn.export.template import write_template
-from colearn.types import Action, Observation
+from colearn.rollout.agents import ChatFormat
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")
 GEMMA = ("<pad>", "<end_of_turn>", "<start_of_turn>", "<bos>")

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 
-from colearn.client.protocol.connection import PatientProtocol, protocol
+from colearn.deploy.client.protocol.connection import PatientProtocol, protocol
 
 PATIENCE = 1.5
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -18,10 +18,10 @@ import pytest
 import yaml
 from tiny import Notes, Scene, register, save_model
 
-from colearn.cli import main
 from colearn.config import shipped_configs
-from colearn.record import RunFolder
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
+from colearn.entry.cli import main
+from colearn.runs.record import RunFolder
 
 
 class Told(Notes):

@@ -15,7 +15,7 @@ from asking import token_request
 from tiny import cast
 
 from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
 
 Drawn = dict[int, list[TokenAnswer]]
 Due = Callable[[int, Drawn], TokenRequest | None]
@@ -145,7 +145,7 @@ def test_a_request_joins_forks_that_share_their_history(
 ) -> None:
     requests = asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
     copies = [alone(generator, request) for request in requests]
-    monkeypatch.setattr("colearn.generate.branched_slab.LEAST", 0)
+    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
     arrivals = Later(generator, at(0, requests[0]), at(8, requests[1]))
     arrivals.run()
     for number, expected in enumerate(copies):

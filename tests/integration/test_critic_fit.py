@@ -13,16 +13,16 @@ from safetensors.torch import load_file
 from tiny import register, save_model
 
 import colearn
-from colearn.cli import main
 from colearn.config import load_config
+from colearn.deploy.export import write_fit
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.experiment.critic_fit import FitSettings, fit_config, fit_critic
-from colearn.experiment.loop import Experiment
-from colearn.export import write_fit
+from colearn.methods.values.critic_folder import read_critic
 from colearn.models.network import HEAD
-from colearn.record import RunFolder
-from colearn.record.recorded_tree import tree_of
-from colearn.value_model.critic_folder import read_critic
+from colearn.runs.record import RunFolder
+from colearn.runs.record.recorded_tree import tree_of
+from colearn.training.critic_fit import FitSettings, fit_config, fit_critic
+from colearn.training.loop import Experiment
 
 LORA = {"rank": 4, "alpha": 32.0}
 

@@ -11,8 +11,8 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
+from colearn.training.loop import Experiment
 
 
 @pytest.fixture(autouse=True)

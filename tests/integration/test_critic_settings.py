@@ -14,10 +14,10 @@ from tiny import register, save_model
 from colearn.config import CriticSettings, load_config, resolve
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
-from colearn.learn.ridge import ridge
-from colearn.record import RunFolder
-from colearn.value_model.item_means import ItemMeans
+from colearn.methods.values.item_means import ItemMeans
+from colearn.runs.record import RunFolder
+from colearn.training.learners.ridge import ridge
+from colearn.training.loop import Experiment
 
 TEAM = NetworkKey("critic", "team")
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tiny import register, save_model
 
-from colearn.cli import main
 from colearn.config import load_config
+from colearn.deploy.export import export_critics
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
-from colearn.experiment.study.critic import study_critic
-from colearn.export import export_critics
+from colearn.training.loop import Experiment
+from colearn.training.study.critic import study_critic
 
 
 @pytest.fixture(scope="module", autouse=True)

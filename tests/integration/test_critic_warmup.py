@@ -9,7 +9,7 @@ from updates import updater_of
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.config import CriticSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.learn.minibatch import UpdateSchedule
+from colearn.training.learners.minibatch import UpdateSchedule
 
 TWO = {"epochs": 2, "minibatch": 6, "critic_alone": 2}
 

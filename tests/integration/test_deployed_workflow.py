@@ -12,16 +12,16 @@ from exported import serving
 from tiny import save_model
 
 from colearn.config import load_config
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.processes import Processes
-from colearn.export import export_run
+from colearn.contract.types import Tree
+from colearn.deploy.export import export_run
+from colearn.deploy.play import load_source, make_team, play, play_item
 from colearn.models.load import resolve_device
-from colearn.play import load_source, make_team, play, play_item
-from colearn.record import RunFolder
-from colearn.types import Tree
-from colearn.workflow import Tool, Workflow
+from colearn.programs.workflow import Tool, Workflow
+from colearn.runs.record import RunFolder
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.processes import Processes
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ import pytest
 import yaml
 from tiny import register, save_model
 
-from colearn.cli import main
-from colearn.comparison.plan import config_of
 from colearn.config import load_config, shipped_configs
+from colearn.entry.cli import main
 from colearn.estimate import estimate
-from colearn.experiment.loop import Experiment
+from colearn.runs.comparison.plan import config_of
+from colearn.training.loop import Experiment
 
 Run = Callable[..., tuple[int, str, str]]
 

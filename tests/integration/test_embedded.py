@@ -91,7 +91,7 @@ def test_the_size_that_copies_says_words_of_its_prompt_from_the_beginning(monkey
     import torch
     from transformers import AutoModelForCausalLM
 
-    from colearn.agents import ChatFormat
+    from colearn.rollout.agents import ChatFormat
 
     fresh = replace(
         embedded.RECIPES["embedded-copy"], steps=1, episodes=24, learning_rate=1e-9, drills=0.2

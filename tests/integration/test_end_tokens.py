@@ -14,17 +14,17 @@ from test_export import settings
 from tiny import Notes, byte_tokenizer, register, save_model
 from transformers import AutoModelForCausalLM, GenerationConfig
 
-from colearn.agents import ChatFormat
 from colearn.config import load_config
+from colearn.deploy.export import export_run
+from colearn.deploy.serve.agent import ServedAgent
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.processes import Processes
-from colearn.export import export_run
 from colearn.models.load import load_end_ids
-from colearn.record.checksums import write_checksums
-from colearn.serve.agent import ServedAgent
+from colearn.rollout.agents import ChatFormat
+from colearn.runs.record.checksums import write_checksums
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.processes import Processes
 
 END = byte_tokenizer().eos_token_id
 

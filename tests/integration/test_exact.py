@@ -13,13 +13,13 @@ from tiny import Notes
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.evaluate import exact_evaluator
-from colearn.experiment.evaluation.exact import COLD, DECODINGS, ExactEvaluator
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.team import Team
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.evaluation.evaluate import exact_evaluator
+from colearn.training.evaluation.exact import COLD, DECODINGS, ExactEvaluator
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.team import Team
 
 EPISODES = 6000
 

@@ -9,8 +9,8 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import Config
-from colearn.experiment.experience import Experience, SynchronousRollouts, TrainingPoint
-from colearn.experiment.loop import Experiment
+from colearn.training.experience import Experience, SynchronousRollouts, TrainingPoint
+from colearn.training.loop import Experiment
 
 
 @pytest.fixture(scope="module")

@@ -20,17 +20,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm_cases import byte_tokenizer, qwen
 
 import colearn
-from colearn.cli import main
 from colearn.config import load_config
+from colearn.contract.types import Tree
+from colearn.deploy.export import export_run, read_manifest, verify
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.processes import Processes
-from colearn.export import export_run, read_manifest, verify
-from colearn.record import RunFolder
-from colearn.record.checksums import write_checksums
-from colearn.types import Tree
+from colearn.runs.record import RunFolder
+from colearn.runs.record.checksums import write_checksums
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.processes import Processes
 
 ROLES = {"ada": "You are ADA, {{ the }} first.\n", "ben": "You are BEN, the second."}
 LORA = {"rank": 4, "alpha": 32.0}

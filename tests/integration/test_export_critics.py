@@ -16,21 +16,21 @@ from fake_hub import fake_hub
 from tiny import register, save_model
 
 import colearn
-from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import AgentValues
 from colearn.contract.checked_task import item_name
-from colearn.critic.stream import piece_tag
+from colearn.contract.types import Tree
+from colearn.deploy.export import export_critics, verify
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.study.held_out import held_out_episodes
-from colearn.experiment.update.build_updater import build_updater
-from colearn.export import export_critics, verify
-from colearn.record import RunFolder
-from colearn.record.transcript import transcript
-from colearn.types import Tree
-from colearn.value_model.critic_folder import read_critic
+from colearn.methods.critic.stream import piece_tag
+from colearn.methods.values.critic_folder import read_critic
+from colearn.runs.record import RunFolder
+from colearn.runs.record.transcript import transcript
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.study.held_out import held_out_episodes
+from colearn.training.update.build_updater import build_updater
 
 LORA = {"rank": 4, "alpha": 32.0}
 SUMS = ("product", "square")
@@ -240,7 +240,7 @@ def test_the_command_writes_critics_instead_of_agents(
 PUSH = """
 import sys
 from pathlib import Path
-from colearn.export import push_critics
+from colearn.deploy.export import push_critics
 print(push_critics({"team": Path(sys.argv[1])}, "us", "walls", private=True)["team"])
 """
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tiny import save_model
 
-from colearn.agents import ChatFormat
 from colearn.errors import ConfigError
-from colearn.files import first_opening
-from colearn.files.first_opening import check_template
 from colearn.models.load import check_model, load_base, load_end_ids, load_tokenizer, read_config
+from colearn.programs.files import first_opening
+from colearn.programs.files.first_opening import check_template
+from colearn.rollout.agents import ChatFormat
 
 NEVER = 10_000
 """A limit in seconds that no machine reaches before a file is opened or counted."""

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from colearn.comparison.api import compare
-from colearn.comparison.forks import Forks
 from colearn.config import load_config
 from colearn.errors import ColearnError
+from colearn.runs.comparison.api import compare
+from colearn.runs.comparison.forks import Forks
 
 PROBE = """
 import gc, json, os, signal, sys, threading
@@ -90,7 +90,7 @@ def test_runs_end_in_any_order_and_a_signal_is_below_zero(forks: Forks, tmp_path
 
 ANEW = """
 import torch
-from colearn.comparison import fork_server
+from colearn.runs.comparison import fork_server
 torch.accelerator.is_available = lambda: True
 fork_server.main()
 """
@@ -106,7 +106,7 @@ def test_where_there_is_an_accelerator_a_run_starts_python_anew(
     def popen(arguments: list[str], **settings: Any) -> subprocess.Popen[bytes]:
         return real([*arguments[:2], "-c", ANEW], **settings)
 
-    monkeypatch.setattr("colearn.comparison.forks.subprocess.Popen", popen)
+    monkeypatch.setattr("colearn.runs.comparison.forks.subprocess.Popen", popen)
     with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
         fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
         assert fork.wait(120) == 2
@@ -131,7 +131,7 @@ time.sleep(600)
 PARENT = """
 import os
 from pathlib import Path
-from colearn.comparison.forks import Forks
+from colearn.runs.comparison.forks import Forks
 with Forks(os.environ) as forks:
     forks.start(["train"], Path("log"), append=False)
 """
@@ -166,7 +166,7 @@ def test_an_answer_that_nobody_reads_ends_the_server_without_a_message(
     before = signal.pthread_sigmask(change, [signal.SIGPIPE])  # some service managers block it
     try:
         server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "colearn.comparison.fork_server"],
+            [sys.executable, "-P", "-m", "colearn.runs.comparison.fork_server"],
             env=importing_from(tmp_path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -250,14 +250,14 @@ def test_imports_begin_before_the_runs_are_planned(
         counts.append(len(servers))
         raise ColearnError("enough")
 
-    monkeypatch.setattr("colearn.comparison.api.make_plan", planned)
+    monkeypatch.setattr("colearn.runs.comparison.api.make_plan", planned)
     with pytest.raises(ColearnError, match="enough"):
         compare(load_config("quickstart"), tmp_path / "out")
     assert counts == [1]
 
 
 def test_the_fork_server_imports_no_report() -> None:
-    program = "import colearn.comparison.fork_server, sys; print('matplotlib' in sys.modules)"
+    program = "import colearn.runs.comparison.fork_server, sys; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True)
     assert done.stdout == "False\n"
 
@@ -269,9 +269,9 @@ def started_servers(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[by
 
     def popen(arguments: Any, *more: Any, **settings: Any) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = real(arguments, *more, **settings)
-        if arguments[-1] == "colearn.comparison.fork_server":  # imports start processes, too
+        if arguments[-1] == "colearn.runs.comparison.fork_server":  # imports start processes, too
             servers.append(process)
         return process
 
-    monkeypatch.setattr("colearn.comparison.forks.subprocess.Popen", popen)
+    monkeypatch.setattr("colearn.runs.comparison.forks.subprocess.Popen", popen)
     return servers

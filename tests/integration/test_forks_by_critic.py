@@ -11,8 +11,8 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.types import Node, Tree
+from colearn.contract.types import Node, Tree
+from colearn.training.loop import Experiment
 
 
 @pytest.fixture(autouse=True)

@@ -15,21 +15,21 @@ import pytest
 from scripted_voice import Scripted
 from tiny import Notes, byte_tokenizer, save_model
 
-from colearn.agents import AgentSpec, ChatFormat, Program, language_players
-from colearn.agents.programs import Says as Words
 from colearn.config import Config
 from colearn.contract import ActionRequest, Player, TokenAnswer
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Action, Tree
 from colearn.errors import TaskError
-from colearn.experiment.load_team import load_team
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.programs.workflow import Tool, Workflow
 from colearn.rollout import lockstep
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents.programs import Says as Words
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.grow_tree import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.types import Action, Tree
-from colearn.workflow import Tool, Workflow
+from colearn.training.load_team import load_team
 
 PATIENCE = 2.0
 """Seconds that the slow branch waits for the others, who need milliseconds."""

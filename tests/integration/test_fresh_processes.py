@@ -11,7 +11,7 @@ TASK = """
 import random
 import numpy as np
 from colearn.contract import DecPOMDP
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
 
 WORDS = {"fig", "ash", "oak", "elm", "yew", "box"}
 

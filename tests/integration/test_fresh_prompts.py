@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tiny import Notes, Scene, behaviour, cast, forced, gap, play
 
-from colearn.learn.packed_rows import actor_rows
+from colearn.contract.types import Observation
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Observation
+from colearn.training.learners.packed_rows import actor_rows
 
 
 class Calls(Notes):

@@ -11,7 +11,7 @@ from scripted_endpoint import ScriptedEndpoint
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
+from colearn.training.loop import Experiment
 
 PENNIES: dict[str, Any] = {
     "task": {"name": "pennies:Pennies"},

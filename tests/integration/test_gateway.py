@@ -13,10 +13,10 @@ import httpx
 import pytest
 from openai import OpenAI
 
-from colearn.agents import Program
-from colearn.agents.programs import Says
 from colearn.errors import ConfigError, TaskError
-from colearn.gateway import programs
+from colearn.programs.gateway import programs
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.programs import Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from tests.helpers import gateway_programs
@@ -353,7 +353,7 @@ def test_an_episode_that_no_worker_takes_says_so():
 
 def test_workers_that_cannot_start_end_the_run_with_their_reason_and_not_by_time(monkeypatch):
     """Each of the episodes used to wait for the timeout: half an hour in all."""
-    monkeypatch.setattr("colearn.gateway.programs._SOON", 0.01)
+    monkeypatch.setattr("colearn.programs.gateway.programs._SOON", 0.01)
     command = (sys.executable, "-c", "import no_such_framework")
     task = gateway(None, command=command, workers=1, timeout=600)
     with pytest.raises(TaskError, match=r"32 programs in a row .*'no_such_framework'"):

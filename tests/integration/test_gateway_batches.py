@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from colearn.agents import AgentSpec, ChatFormat, language_players
+from colearn.contract.types import Action
+from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Action
 from tests.helpers.gateway_programs import gateway
 from tests.helpers.scripted_voice import Scripted
 from tests.helpers.tiny import byte_tokenizer

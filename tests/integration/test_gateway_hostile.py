@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse
-from colearn.gateway import connections
-from colearn.gateway.task import Gateway
-from colearn.learn.packed_rows import actor_rows
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse
+from colearn.programs.gateway import connections
+from colearn.programs.gateway.task import Gateway
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.learners.packed_rows import actor_rows
 from tests.helpers import hostile_gateway_programs
 from tests.helpers.gateway_programs import RNG, opened
 from tests.helpers.hostile_gateway_programs import PROGRAMS, TAINT

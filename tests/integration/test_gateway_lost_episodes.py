@@ -11,10 +11,10 @@ from tiny import save_model
 
 from colearn.config import load_config
 from colearn.errors import ConfigError, TaskError
-from colearn.experiment.loop import Experiment
-from colearn.gateway.task import Gateway
 from colearn.models.embedded import embedded_model, embedded_parts
-from colearn.record import open_run
+from colearn.programs.gateway.task import Gateway
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
 from tests.helpers import lossy_gateway_programs
 from tests.helpers.gateway_programs import RNG, opened
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from colearn.agents import AgentSpec, ChatFormat, language_players
-from colearn.gateway.task import Gateway
+from colearn.contract.types import Action
+from colearn.programs.gateway.task import Gateway
+from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Parallel
-from colearn.types import Action
 from tests.helpers.gateway_programs import opened
 from tests.helpers.scripted_voice import Scripted
 from tests.helpers.streaming_programs import RECEIVED, TEXTS

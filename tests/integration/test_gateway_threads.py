@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from colearn.agents import AgentSpec, ChatFormat, language_players
+from colearn.contract.types import Action
+from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Action
 from tests.helpers.gateway_programs import RNG, gateway
 from tests.helpers.scripted_voice import Scripted
 from tests.helpers.tiny import byte_tokenizer

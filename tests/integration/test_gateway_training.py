@@ -6,11 +6,11 @@ import threading
 
 from tiny import save_model
 
-from colearn.client.protocol.tool_call_text import write_call
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
+from colearn.deploy.client.protocol.tool_call_text import write_call
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.loop import Experiment
 from tests.helpers.gateway_programs import LOGPROBS, USAGE, gateway
 from tests.helpers.scripted_voice import scripted_players
 

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from colearn.config import EvaluationSettings
+from colearn.deploy.play.trial import Trial
 from colearn.errors import ConfigError
-from colearn.play.trial import Trial
 from tests.helpers.gateway_programs import gateway, opened
 from tests.helpers.scripted_voice import scripted_players
 

@@ -9,7 +9,7 @@ import pytest
 from asking import token_request
 from tiny import Notes, cast
 
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 

@@ -15,16 +15,16 @@ from tiny import register, save_model
 
 from colearn.config import load_config
 from colearn.contract import NetworkKey
+from colearn.deploy.export import export_critics
 from colearn.errors import ConfigError
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.update.build_updater import build_updater
-from colearn.export import export_critics
+from colearn.methods.values.critic_folder import read_critic
+from colearn.methods.values.explained_variance import pairs
 from colearn.models.network import HEAD
-from colearn.record import RunFolder, read_run
-from colearn.record.checksums import write_checksums
-from colearn.value_model.critic_folder import read_critic
-from colearn.value_model.explained_variance import pairs
+from colearn.runs.record import RunFolder, read_run
+from colearn.runs.record.checksums import write_checksums
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.update.build_updater import build_updater
 
 TEAM = NetworkKey("critic", "team")
 

@@ -13,30 +13,30 @@ from gradients import gradients, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 from updates import new_critics, new_updater, value_gradients, value_network
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.q_value import QValue
-from colearn.agents import AgentSpec
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Parts, Sampling
 from colearn.contract.algorithm import ValueLoss
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import Centralized
-from colearn.critic.decentralized import Decentralized
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
-from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.batch import make_batch
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.minibatch import UpdateSchedule
-from colearn.learn.score import evaluate
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.contract.types import Action
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import Centralized
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.network import Network
+from colearn.rollout.agents import AgentSpec
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.types import Action
+from colearn.training.learners.batch import make_batch
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.minibatch import UpdateSchedule
+from colearn.training.learners.score import evaluate
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
+from colearn.training.update.objective import ActorObjective
 
 SAME = 1e-6
 """Relative gap of gradients in float64 (the logits and the value head are float32)."""
@@ -133,7 +133,7 @@ def test_the_padding_token_changes_nothing(stage, monkeypatch):
     team, _, rows = stage
     network = Network(team.bases["ada"])
     one, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
-    monkeypatch.setattr("colearn.learn.batch.PADDING", 40)
+    monkeypatch.setattr("colearn.training.learners.batch.PADDING", 40)
     other, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
     assert relative(one, other) == 0.0
 
@@ -250,7 +250,7 @@ def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
     learners = {a: learner_of(team.network(a), budget=300) for a in team.voices}
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     if isinstance(shape, Chain):
-        from colearn.advantage.raw_return import RawReturn
+        from colearn.methods.advantage.raw_return import RawReturn
 
         parts = replace(parts, advantage=RawReturn())
     voices = {a: AgentSpec(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
+from colearn.training.loop import Experiment
 from tests.helpers.scripted_endpoint import ScriptedEndpoint
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from colearn.config import Config
-from colearn.experiment.loop import Experiment
+from colearn.training.loop import Experiment
 
 LOSS = {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal_fraction": 0.8}
 METHODS = {

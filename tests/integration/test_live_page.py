@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny import register, save_model
 
-from colearn.cli import main, run_display
+from colearn.entry.cli import main, run_display
 
 
 def test_a_run_keeps_a_page_that_reads_itself_anew_until_its_end(

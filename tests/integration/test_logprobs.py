@@ -33,17 +33,17 @@ from transformers import (
 )
 from updates import new_updater
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
+from colearn.contract.types import Action
+from colearn.engines.branched_slab import BranchedSlab
+from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError
-from colearn.generate.branched_slab import BranchedSlab
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.local_learner import LocalLearner
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.models.network import Network
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.shapes import Chain, Cross, KaryTree
-from colearn.types import Action
+from colearn.training.learners.local_learner import LocalLearner
 
 CLOSE = 1e-4
 AGENTS = ("ada", "ben")
@@ -68,8 +68,8 @@ def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
 @pytest.fixture
 def branched(monkeypatch):
     """Lets all forks share their history; a list of the masks of such forks."""
-    monkeypatch.setattr("colearn.generate.branched_slab.LEAST", 0)
-    monkeypatch.setattr("colearn.generate.branched_slab.WASTE", 10**9)
+    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
+    monkeypatch.setattr("colearn.engines.branched_slab.WASTE", 10**9)
     masks, before = [], BranchedSlab.mask
 
     def mask(self, *given):
@@ -275,7 +275,7 @@ def test_an_adapter_gives_the_logprobs_of_its_weights_merged_into_the_base():
 
 
 def test_adapters_off_is_the_reference_policy():
-    from colearn.learn.score import evaluate
+    from colearn.training.learners.score import evaluate
 
     team = cast(lora={"ada": "one", "ben": "two"})
     (tree, *_) = play(Notes(), team)
@@ -525,7 +525,7 @@ def test_layers_whose_cache_cannot_be_forked_are_a_config_error():
 
 
 def test_networks_with_and_without_entropy_give_the_same_logprobs():
-    from colearn.learn.batch import make_batch
+    from colearn.training.learners.batch import make_batch
 
     team = cast()
     (tree, *_) = play(Notes(), team, KaryTree(2))

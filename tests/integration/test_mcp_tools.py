@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colearn.errors import ConfigError
-from colearn.workflow import ToolError, Workflow
-from colearn.workflow.tools import mcp_tools
+from colearn.programs.workflow import ToolError, Workflow
+from colearn.programs.workflow.tools import mcp_tools
 
 pytestmark = pytest.mark.slow  # a server's process each
 pytest.importorskip("mcp", reason="the extra mcp")
@@ -298,7 +298,7 @@ def test_a_command_that_starts_no_server_is_named():
 
 
 def test_a_server_that_says_nothing_in_time_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("colearn.workflow.tools.mcp.OPENING", 3.0)
+    monkeypatch.setattr("colearn.programs.workflow.tools.mcp.OPENING", 3.0)
     noted = tmp_path / "pid"
     mute = f"import os, sys; open({str(noted)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
     # it stays when its input ends: a server is also told to end
@@ -338,7 +338,7 @@ server.run()
 """
 TRAINER = """
 import asyncio, sys
-from colearn.workflow.tools import mcp_tools
+from colearn.programs.workflow.tools import mcp_tools
 
 (tool,) = mcp_tools([sys.executable, *sys.argv[1:]])
 asyncio.run(tool("{}"))

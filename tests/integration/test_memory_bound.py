@@ -14,9 +14,9 @@ from colearn.config import load_config
 from colearn.contract.worker import Worker
 from colearn.estimate import estimate
 from colearn.estimate.ledger import Ledger
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.experience import TrainingPoint
-from colearn.experiment.loop import Experiment
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.experience import TrainingPoint
+from colearn.training.loop import Experiment
 
 EPISODES = 6
 SHAPES: dict[str, dict[str, Any]] = {

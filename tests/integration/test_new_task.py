@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cli import main, new
-from colearn.comparison.plan import make_plan
 from colearn.config import load_config
+from colearn.entry.cli import main, new
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
 from colearn.models import embedded
+from colearn.runs.comparison.plan import make_plan
+from colearn.training.loop import Experiment
 
 FILES = {"README.md", "night_shift.py", "test_night_shift.py", "night_shift.yaml"}
 

@@ -15,12 +15,12 @@ from datasets import Dataset
 import colearn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import load_config
-from colearn.credit.mixed import Mixed
+from colearn.entry.python.named import Names
 from colearn.errors import CheckpointError, ColearnError, ConfigError
-from colearn.experiment.loop import Experiment
+from colearn.methods.credit.mixed import Mixed
 from colearn.registry import own_function
 from colearn.rollout.shapes import KaryTree, Parallel
-from colearn.trainer.named import Names
+from colearn.training.loop import Experiment
 from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import Notes, byte_tokenizer, save_model, tiny_model
 
@@ -305,7 +305,7 @@ def test_an_error_of_colearn_itself_keeps_its_whole_traceback(monkeypatch: Any) 
     def broken(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("colearn.trainer.api.load_config", broken)
+    monkeypatch.setattr("colearn.entry.python.api.load_config", broken)
     with pytest.raises(AssertionError) as told:
         colearn.train(Notes(), models=TINY)
     assert traceback.extract_tb(told.value.__traceback__)[-1].name == "broken"

@@ -163,7 +163,7 @@ def test_a_run_of_objects_goes_on_in_another_process_that_gives_them_again(tmp_p
 def test_one_rank_says_which_objects_a_resume_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from colearn.trainer.named import Names
+    from colearn.entry.python.named import Names
 
     names = Names()
     names.add(object(), "rows")

@@ -16,12 +16,12 @@ from PIL import Image
 
 import colearn
 from colearn.contract import Callback
+from colearn.deploy.export import export_run
+from colearn.entry.python.named import Names
 from colearn.errors import CheckpointError, ColearnError, ConfigError
-from colearn.experiment.callbacks import EarlyStopping, OwnMetric
-from colearn.export import export_run
-from colearn.gateway.task import Gateway
+from colearn.programs.gateway.task import Gateway
 from colearn.registry import own_function
-from colearn.trainer.named import Names
+from colearn.training.callbacks import EarlyStopping, OwnMetric
 from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import byte_tokenizer, tiny_model
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY

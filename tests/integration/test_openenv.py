@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import TaskError
 from colearn.tasks.openenv import OpenEnv
 from colearn.tasks.openenv.sessions import _idle_at
-from colearn.testing import check_task
 
 pytestmark = pytest.mark.frameworks
 pytest.importorskip("openenv")

@@ -15,10 +15,10 @@ from tiny import Notes, cast, play, register, save_model
 from colearn.config import Config
 from colearn.contract import NetworkKey
 from colearn.estimate.run_estimate import estimate
-from colearn.experiment.load_team import load_team
-from colearn.experiment.team import Team
-from colearn.experiment.update.build_updater import build_updater
 from colearn.rollout.grow import grow
+from colearn.training.load_team import load_team
+from colearn.training.team import Team
+from colearn.training.update.build_updater import build_updater
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
 def test_models_of_a_host_may_learn_in_threads(
     model: str, lora: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from colearn.learn.local_learner import LocalLearner
+    from colearn.training.learners.local_learner import LocalLearner
 
     usual, _ = learned(config_of(model, lora=lora))
     seen, real = set(), LocalLearner.step

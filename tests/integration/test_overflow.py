@@ -14,14 +14,14 @@ from tiny import Notes, cast, register, save_model
 from transformers import AutoConfig
 
 from colearn.config import load_config
-from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
-from colearn.experiment.evaluation.played import mean_outcomes
-from colearn.experiment.loop import Experiment
+from colearn.methods.credit.shared_reward import SharedReward
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
+from colearn.training.evaluation.played import mean_outcomes
+from colearn.training.loop import Experiment
 
 HORIZON = 6
 

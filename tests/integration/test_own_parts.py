@@ -18,7 +18,7 @@ import colearn
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract import Callback, RolloutEvent
-from colearn.types import Tree
+from colearn.contract.types import Tree
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own_parts.md"
 FILES = dict(re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE.read_text(), re.M | re.S))

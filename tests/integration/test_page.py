@@ -18,11 +18,11 @@ from scripted_endpoint import ScriptedEndpoint, status
 from tiny import Notes, Scene
 from watched_page import WatchedPage
 
-from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
 from colearn.contract.picture import Cell, Panel, Picture
-from colearn.play import play
-from colearn.play.watch import Watch, watched
+from colearn.deploy.client.async_agent import AsyncRemoteAgent
+from colearn.deploy.play import play
+from colearn.deploy.play.watch import Watch, watched
 
 pytestmark = needs_chromium
 
@@ -312,7 +312,7 @@ class Served(ScriptedEndpoint):
         app = super().app()
         # the scripted chat is replaced by one that streams
         app.router.routes = [r for r in app.router.routes if not r.path.endswith("completions")]
-        folder = files("colearn.serve") / "page"
+        folder = files("colearn.deploy.serve") / "page"
         kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
         def allowed(request: Request) -> bool:

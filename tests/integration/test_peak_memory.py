@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-CHILD = "from colearn.experiment.run_summary import peak_memory; print(peak_memory())"
+CHILD = "from colearn.training.run_summary import peak_memory; print(peak_memory())"
 PARENT = f"""
 import subprocess, sys
 held = b"1" * {10**9}

@@ -11,10 +11,10 @@ from browser import Page, browser, needs_chromium
 from scripted_endpoint import ScriptedEndpoint
 from watched_page import WatchedPage
 
-from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings
-from colearn.play import Person, play
-from colearn.play.watch import watched
+from colearn.deploy.client.async_agent import AsyncRemoteAgent
+from colearn.deploy.play import Person, play
+from colearn.deploy.play.watch import watched
 from colearn.tasks.open_spiel import OpenSpiel
 
 pytestmark = needs_chromium

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-import colearn.play.runner
-from colearn.cli import main
+import colearn.deploy.play.runner
 from colearn.config import load_config
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.processes import Processes
-from colearn.export import export_run
+from colearn.contract.types import Tree
+from colearn.deploy.export import export_run
+from colearn.deploy.play import load_source, make_team, play
+from colearn.deploy.play.episode import PlayedEpisode, PlaySetting
+from colearn.entry.cli import main
 from colearn.models.load import resolve_device
-from colearn.play import load_source, make_team, play
-from colearn.play.episode import PlayedEpisode, PlaySetting
-from colearn.record import RunFolder
-from colearn.types import Tree
+from colearn.runs.record import RunFolder
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.processes import Processes
 
 pytestmark = pytest.mark.slow
 
@@ -158,7 +158,7 @@ def test_the_command_prints_what_evaluate_prints(
 def test_a_server_killed_in_mid_episode_is_reported_and_the_play_ends(
     deployed: Deployed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = colearn.play.runner.play_episode
+    original = colearn.deploy.play.runner.play_episode
 
     async def with_a_murder(table: PlaySetting, number: int, item: Any) -> PlayedEpisode:
         def tell(event: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def test_a_server_killed_in_mid_episode_is_reported_and_the_play_ends(
 
         return await original(replace(table, tell=tell), number, item)
 
-    monkeypatch.setattr("colearn.play.runner.play_episode", with_a_murder)
+    monkeypatch.setattr("colearn.deploy.play.runner.play_episode", with_a_murder)
     run, alone = str(deployed.run), ("--at-once", "1", "--retries", "1")
     code, report, told = command(capsys, monkeypatch, "play", run, *deployed.options, *alone)
     assert code == 1 and (report["episodes"], report["lost"]) == (12, 9)

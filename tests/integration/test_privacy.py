@@ -17,12 +17,12 @@ import torch
 from asking import token_request
 from tiny import Notes, cast, register, save_model
 
-from colearn.agents import language_players
 from colearn.config import Config
-from colearn.experiment.load_team import load_team
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
+from colearn.rollout.agents import language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
+from colearn.training.load_team import load_team
 
 CLUES = (("the elder", "oak and ash"), ("fir", "birch and cedar"), ("larch and oak", "ash"))
 SAME_LENGTH = tuple((ada, "x" * len(ben)) for ada, ben in CLUES)

@@ -16,19 +16,19 @@ from gradients import Recorder
 from tiny import cast
 from updates import new_updater
 
-from colearn.advantage.group_baseline import GroupMean
-from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract import Parts
-from colearn.credit.shared_reward import SharedReward as Shared
-from colearn.experiment.evaluation.exact import ExactEvaluator
-from colearn.learn.batch import make_batch
-from colearn.learn.next_tokens import mark_states
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.exact.exact_value import evaluate
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.credit.shared_reward import SharedReward as Shared
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.tabular.exact_value import evaluate
 from colearn.tasks.dpomdp import TextDecPOMDP
+from colearn.training.evaluation.exact import ExactEvaluator
+from colearn.training.learners.batch import make_batch
+from colearn.training.learners.next_tokens import mark_states
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -13,13 +13,13 @@ import pytest
 from exported import export_tiny
 from fake_hub import FakeHub, fake_hub
 
-from colearn.export import read_manifest
+from colearn.deploy.export import read_manifest
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from colearn.errors import ColearnError
-from colearn.export import push_agents
+from colearn.deploy.export import push_agents
 
 folders = {path.name: path for path in sorted(Path(sys.argv[1]).iterdir())}
 try:

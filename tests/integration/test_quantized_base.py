@@ -11,9 +11,9 @@ import torch
 from colearn.config import load_config, resolve
 from colearn.contract import NetworkKey
 from colearn.estimate import estimate
-from colearn.experiment.loop import Experiment
 from colearn.models.folders import with_folders
 from colearn.models.load import load_base
+from colearn.training.loop import Experiment
 
 pytestmark = pytest.mark.quantized
 
@@ -137,7 +137,7 @@ def test_a_dry_run_counts_the_bytes_of_the_loaded_base(folder: Path) -> None:
 def test_an_export_folds_the_adapter_into_the_whole_base(folder: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    from colearn.export import export_run
+    from colearn.deploy.export import export_run
 
     Experiment(settings(str(folder), "nf4"), tmp_path / "run").run()
     export_run(tmp_path / "run", tmp_path / "out")

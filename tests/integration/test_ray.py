@@ -21,9 +21,9 @@ from safetensors.torch import load_file
 from colearn.config import load_config
 from colearn.config.settings import Config
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
-from colearn.experiment.restarts import run_with_restarts
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
+from colearn.training.restarts import run_with_restarts
 
 pytestmark = pytest.mark.ray
 

@@ -15,12 +15,12 @@ import torch
 
 from colearn.config import load_config
 from colearn.contract import NetworkKey
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
-from colearn.learn.packed_rows import actor_rows
 from colearn.models.load import load_tokenizer
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
+from colearn.training.learners.packed_rows import actor_rows
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
 
 FOLDER = os.environ.get("COLEARN_REAL_MODEL", "")
 

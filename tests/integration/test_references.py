@@ -9,8 +9,8 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.contract import NetworkKey
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
 
 KINDS = pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "adapter"])
 

@@ -15,12 +15,12 @@ import torch
 from colearn.config import load_config, resolve
 from colearn.config.settings import Config
 from colearn.errors import ConfigError, ModelLost
-from colearn.experiment.hosts.model_worker import ModelWorker
-from colearn.experiment.hosts.remote_team import sharing
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
-from colearn.experiment.restarts import run_with_restarts
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.hosts.model_worker import ModelWorker
+from colearn.training.hosts.remote_team import sharing
+from colearn.training.interruption import Interrupted
+from colearn.training.loop import Experiment
+from colearn.training.restarts import run_with_restarts
 
 MODEL = {"path": "embedded-tiny", "learning_rate": 1e-3}
 ADAPTER = {**MODEL, "lora": {"rank": 4}}

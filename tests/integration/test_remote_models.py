@@ -15,9 +15,9 @@ from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a 
 
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError, ConfigError, ModelLost
-from colearn.experiment.hosts.model_worker import ModelWorker
-from colearn.experiment.loop import Experiment
 from colearn.models.folders import with_folders
+from colearn.training.hosts.model_worker import ModelWorker
+from colearn.training.loop import Experiment
 
 
 def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from browser import browser, needs_chromium
 from quiet_server import QuietServer
 
-from colearn.report import write_report
+from colearn.runs.report import write_report
 
 DRAWING = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="540" height="70">'

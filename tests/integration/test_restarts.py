@@ -18,9 +18,9 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config
 from colearn.errors import CheckpointError, ServerLost, WorkerLost
-from colearn.experiment.loop import Experiment
-from colearn.experiment.restarts import run_with_restarts
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
+from colearn.training.restarts import run_with_restarts
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.errors import CheckpointError, ConfigError
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
-from colearn.learn.local_learner import LocalLearner
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
+from colearn.training.interruption import Interrupted
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.loop import Experiment
 
 ITERATIONS = 4
 SLOW = pytest.mark.slow
@@ -335,7 +335,7 @@ def test_a_headline_metric_that_no_evaluation_has_is_one_line(models, tmp_path):
 def test_a_checkpoint_is_written_when_its_minutes_are_over(models, tmp_path, monkeypatch):
     """Each look at the clock is four minutes after the one before: due at every third."""
     clock = iter(range(0, 100_000, 240))
-    monkeypatch.setattr("colearn.experiment.checkpoint_manager.monotonic", lambda: next(clock))
+    monkeypatch.setattr("colearn.training.checkpoint_manager.monotonic", lambda: next(clock))
     folder = tmp_path / "run"
     told = {"checkpoint_every": None, "checkpoint_minutes": 10, "keep_checkpoints": 9}
     config = config_of(models, run=told, evaluation={"every": 100})

@@ -11,17 +11,17 @@ import pytest
 import yaml
 from tiny import register, save_model
 
-from colearn.cli import main
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.record import RunFolder, read_run
+from colearn.entry.cli import main
+from colearn.runs.record import RunFolder, read_run
+from colearn.training.loop import Experiment
 
 EVERY_RUN = (
     *("status", "algorithm", "task", "seed", "agents", "models", "parameters", "version"),
     *("started", "wall_seconds", "peak_memory_bytes", "iterations", "environment_steps"),
     *("joint_actions", "generated_tokens", "updates", "rollouts", "optimum", "first", "last"),
 )
-"""What colearn/comparison reads from run.json."""
+"""What colearn/runs/comparison reads from run.json."""
 
 
 @pytest.fixture(scope="module")

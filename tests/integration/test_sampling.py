@@ -11,8 +11,8 @@ from tiny import Notes, byte_tokenizer, cast, play
 from transformers import TopKLogitsWarper, TopPLogitsWarper
 
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.job import DecodingRow, Job
-from colearn.generate.sampling import TokenDrawing
+from colearn.engines.job import DecodingRow, Job
+from colearn.engines.sampling import TokenDrawing
 from colearn.rollout.shapes import KaryTree
 
 DRAWS = 4000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.sandbox import (
+from colearn.programs.sandbox import (
     Limits,
     Mechanism,
     Output,
@@ -18,7 +18,7 @@ from colearn.sandbox import (
     run_program,
     run_tests,
 )
-from colearn.sandbox.mechanism import works
+from colearn.programs.sandbox.mechanism import works
 
 pytestmark = pytest.mark.skipif(
     not (works("bwrap") or works("namespaces")), reason="no sandbox works here"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from colearn.sandbox import SandboxPool
-from colearn.sandbox.mechanism import works
+from colearn.programs.sandbox import SandboxPool
+from colearn.programs.sandbox.mechanism import works
 
 pytestmark = pytest.mark.skipif(
     not (works("bwrap") or works("namespaces")), reason="no sandbox works here"

@@ -26,12 +26,12 @@ from hostile_suite import (
 )
 from wheel_install import install_wheel
 
-import colearn.sandbox.run
-from colearn.sandbox import Limits, Mechanism, SandboxPool, run_program, run_tests, server
-from colearn.sandbox.confine import Side
-from colearn.sandbox.mechanism import works
-from colearn.sandbox.place import find_place
-from colearn.sandbox.process import Process
+import colearn.programs.sandbox.run
+from colearn.programs.sandbox import Limits, Mechanism, SandboxPool, run_program, run_tests, server
+from colearn.programs.sandbox.confine import Side
+from colearn.programs.sandbox.mechanism import works
+from colearn.programs.sandbox.place import find_place
+from colearn.programs.sandbox.process import Process
 
 ROOT = Path(__file__).parents[2]
 FOUND = (
@@ -188,7 +188,7 @@ def test_nothing_of_a_virtual_environment_is_shown() -> None:
 def test_what_is_mounted_in_a_shown_folder_is_read_only(mechanism: Mechanism) -> None:
     code = f"""
 import ctypes, os, sys
-from colearn.sandbox import run_program
+from colearn.programs.sandbox import run_program
 libc = ctypes.CDLL(None)
 libc.unshare({0x20000})
 libc.mount(b"none", b"/", None, {1 << 18 | 16384}, None)
@@ -236,14 +236,14 @@ def test_what_fails_between_two_starts_leaves_nothing(
 ) -> None:
     run_honest("print(5)", mechanism)
     before = os.listdir("/proc/self/fd")
-    start = colearn.sandbox.run.start
+    start = colearn.programs.sandbox.run.start
 
     def fails(side: Side, *settings: Any) -> Process:
         if side == "program":
             raise OSError("no more processes")
         return start(side, *settings)
 
-    monkeypatch.setattr(colearn.sandbox.run, "start", fails)
+    monkeypatch.setattr(colearn.programs.sandbox.run, "start", fails)
     with pytest.raises(OSError, match="no more processes"):
         run_tests("", "add", "assert add(1, 2) == 3", mechanism=mechanism)
     assert left_over(others) == {}
@@ -262,7 +262,7 @@ def test_a_server_that_was_killed_is_started_again() -> None:
 
 def test_a_run_ends_with_the_process_that_wanted_it(mechanism: Mechanism) -> None:
     program = f"""
-from colearn.sandbox import Limits, run_tests
+from colearn.programs.sandbox import Limits, run_tests
 limits = Limits(seconds=60, memory_mb=307)
 program = "while True: pass"
 run_tests(program, "f", "assert f()", limits=limits, mechanism="{mechanism}")

@@ -8,11 +8,11 @@ import pytest
 from hostile_states import Forgery
 from hostile_suite import FORGERIES, run_forgery, run_twin
 
-import colearn.sandbox.run
-from colearn.sandbox import Mechanism, run_tests
-from colearn.sandbox.confine import Side
-from colearn.sandbox.mechanism import works
-from colearn.sandbox.process import Process
+import colearn.programs.sandbox.run
+from colearn.programs.sandbox import Mechanism, run_tests
+from colearn.programs.sandbox.confine import Side
+from colearn.programs.sandbox.mechanism import works
+from colearn.programs.sandbox.process import Process
 
 CASES = [
     pytest.param(
@@ -96,13 +96,13 @@ assert f(4) == 5
 def test_what_dies_in_a_loop_is_not_started_again(
     mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, started = colearn.sandbox.run.start, []
+    start, started = colearn.programs.sandbox.run.start, []
 
     def counted(side: Side, *settings: Any) -> Process:
         started.append(side)
         return start(side, *settings)
 
-    monkeypatch.setattr(colearn.sandbox.run, "start", counted)
+    monkeypatch.setattr(colearn.programs.sandbox.run, "start", counted)
     program = "import os\ndef f(n): os._exit(0)"
     tests = "for n in range(3):\n    assert f(n) == n + 1\nassert f(3) == 4"
     assert run_tests(program, "f", tests, mechanism=mechanism).passed == (False, False)

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from colearn.config import load_config
+from colearn.deploy.export import read_manifest
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
-from colearn.export import read_manifest
-from colearn.record import open_run
+from colearn.runs.record import open_run
 from colearn.text.masking import MASK, SECRETS
+from colearn.training.loop import Experiment
 from tests.helpers.scripted_endpoint import ScriptedEndpoint
 
 SECRET = "SWORDFISH"

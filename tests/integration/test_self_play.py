@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from colearn.agents.cast.seats import Against
-from colearn.cli import main
 from colearn.config import Config, load_config
 from colearn.contract import NetworkKey
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.evaluate import exact_evaluator
-from colearn.experiment.evaluation.exact import COLD
-from colearn.experiment.evaluation.queried import QueriedEvaluator
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.update.build_updater import build_updater
+from colearn.rollout.agents.cast.seats import Against
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.evaluation.evaluate import exact_evaluator
+from colearn.training.evaluation.exact import COLD
+from colearn.training.evaluation.queried import QueriedEvaluator
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.update.build_updater import build_updater
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

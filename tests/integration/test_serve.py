@@ -14,12 +14,12 @@ from asking import token_request
 from exported import Running, export_tiny, serving
 from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
-from colearn.generate.transformers import TransformersEngine
+from colearn.contract.types import Action
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.load import load_base, load_tokenizer
-from colearn.types import Action
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 ROLE = "be brief"
 LONG = 24

@@ -9,12 +9,12 @@ import torch
 from exported import export_tiny
 from tiny import byte_tokenizer, tiny_model
 
-from colearn.agents import ChatFormat, dialogue_spans
+from colearn.contract.types import Action
+from colearn.deploy.export import AgentManifest
+from colearn.deploy.serve.agent import ServedAgent
 from colearn.errors import ConfigError
-from colearn.export import AgentManifest
-from colearn.record.checksums import write_checksums
-from colearn.serve.agent import ServedAgent
-from colearn.types import Action
+from colearn.rollout.agents import ChatFormat, dialogue_spans
+from colearn.runs.record.checksums import write_checksums
 
 IDS = torch.tensor([[5, 6, 7, 8]])
 

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from starlette.responses import PlainTextResponse, StreamingResponse
 
-from colearn.client.protocol.connection import protocol
+from colearn.deploy.client.protocol.connection import protocol
 
 
 def settings(app: Any, http: Any) -> uvicorn.Config:

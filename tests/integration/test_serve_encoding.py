@@ -12,14 +12,14 @@ import pytest
 from exported import export_tiny
 from starlette.requests import Request
 
-from colearn.client.protocol.connected import while_connected
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.limits import ServerLimits
-from colearn.client.protocol.schema import ChatRequest, parse
-from colearn.serve.agent import ServedAgent
-from colearn.serve.app import build_app
-from colearn.serve.requests import token_history
-from colearn.serve.service import Service
+from colearn.deploy.client.protocol.connected import while_connected
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.limits import ServerLimits
+from colearn.deploy.client.protocol.schema import ChatRequest, parse
+from colearn.deploy.serve.agent import ServedAgent
+from colearn.deploy.serve.app import build_app
+from colearn.deploy.serve.requests import token_history
+from colearn.deploy.serve.service import Service
 
 Message = dict[str, Any]
 
@@ -48,7 +48,7 @@ class Slow:
                 self.read.append(conversation.said)
                 return token_history(agent, conversation, session)
 
-            self.monkeypatch.setattr("colearn.serve.service.token_history", slowly)
+            self.monkeypatch.setattr("colearn.deploy.serve.service.token_history", slowly)
             service.start()
             try:
                 await scene(service)

@@ -12,13 +12,13 @@ import pytest
 from asking import token_request
 from tiny import Cast, cast
 
-from colearn.client.protocol.errors import report
 from colearn.contract import Sampling, TokenHistory, TokenRequest
+from colearn.contract.types import Action
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
-from colearn.generate.engine import Engine
-from colearn.generate.job import Done, Event, Failed, Job
-from colearn.serve.service import FAILURES
-from colearn.types import Action
+from colearn.deploy.client.protocol.errors import report
+from colearn.deploy.serve.service import FAILURES
+from colearn.engines.engine import Engine
+from colearn.engines.job import Done, Event, Failed, Job
 
 MEGABYTE = 2**20
 LIMIT = MEGABYTE // 8

@@ -16,19 +16,19 @@ from served_engine import PLAIN, adapted
 from served_kind import Served
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import AgentSpec
 from colearn.config import ResolvedRun, load_config, resolve
 from colearn.contract import GeneratorKind, TokenHistory, TokenRequest
+from colearn.engines import server_link
+from colearn.engines.checked_engine import CheckedEngine, ParityError
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.model_folder import write_model
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
-from colearn.generate import server_link
-from colearn.generate.checked_engine import CheckedEngine, ParityError
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.model_folder import write_model
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+from colearn.rollout.agents import AgentSpec
 
 Pair = tuple[FakeVLLMServer, FakeVLLMServer]
 

@@ -11,12 +11,12 @@ import torch
 from tiny import SIZES, byte_tokenizer, register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from colearn.agents import ChatFormat
 from colearn.config import Config, LoRASettings, ModelSettings, load_config
+from colearn.contract.types import Action
 from colearn.errors import ConfigError
-from colearn.learn.sft import Dialogue, fine_tune, read_dialogues
-from colearn.learn.sft.dialogues import token_row
-from colearn.types import Action
+from colearn.rollout.agents import ChatFormat
+from colearn.training.learners.sft import Dialogue, fine_tune, read_dialogues
+from colearn.training.learners.sft.dialogues import token_row
 
 pytest.importorskip("trl", reason="needs the sft extra")
 ONE_PASS: dict[str, Any] = {"epochs": 1.0, "learning_rate": 2e-5, "batch": 8}

@@ -13,7 +13,7 @@ from fake_vllm_server import FakeVLLMServer
 from ranks_runs import apart, train, write_config
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.record import open_run
+from colearn.runs.record import open_run
 
 pytestmark = pytest.mark.slow
 

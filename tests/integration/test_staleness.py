@@ -14,12 +14,12 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config, resolve
 from colearn.errors import ConfigError
-from colearn.experiment.experience import TrainingEpisodes
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
-from colearn.experiment.update.updater import Updater
-from colearn.record import open_run
 from colearn.rollout.lockstep import Lockstep
+from colearn.runs.record import open_run
+from colearn.training.experience import TrainingEpisodes
+from colearn.training.interruption import Interrupted
+from colearn.training.loop import Experiment
+from colearn.training.update.updater import Updater
 
 
 @pytest.fixture(autouse=True)

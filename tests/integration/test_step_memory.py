@@ -11,7 +11,7 @@ from torch import Tensor
 from colearn.config import ModelSettings
 from colearn.contract.rows import Outputs, RowBatch
 from colearn.estimate.ledger import Ledger
-from colearn.learn.kinds import DeepSpeed, Local
+from colearn.training.learners.kinds import DeepSpeed, Local
 
 MODEL = ModelSettings(path="unused")
 ZERO = pytest.mark.skipif(

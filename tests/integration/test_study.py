@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from colearn.comparison.claim import claim
-from colearn.comparison.plan import make_plan
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.experiment.loop import Experiment
-from colearn.experiment.study import write_study
-from colearn.experiment.study.crossing import Member, crossings
-from colearn.record.checksums import write_checksums
+from colearn.runs.comparison.claim import claim
+from colearn.runs.comparison.plan import make_plan
+from colearn.runs.record.checksums import write_checksums
+from colearn.training.loop import Experiment
+from colearn.training.study import write_study
+from colearn.training.study.crossing import Member, crossings
 
 ALONE = {"tool": "tool_alone", "plan": "plan_alone"}
 ROWS = {

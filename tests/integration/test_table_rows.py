@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from colearn.comparison.plan import config_of
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
+from colearn.runs.comparison.plan import config_of
+from colearn.training.loop import Experiment
 
 SMALL = {"train.episodes": 2, "train.epochs": 1, "train.minibatch": None, "evaluation.episodes": 2}
 ROWS = {

@@ -8,14 +8,14 @@ from importlib.resources import files
 import pytest
 from tiny import byte_tokenizer
 
-from colearn.agents import ChatFormat
-from colearn.client.protocol.conversation import SentConversation
+from colearn.contract.types import Action, Observation
+from colearn.deploy.client.protocol.conversation import SentConversation
+from colearn.deploy.export.template import write_template
+from colearn.deploy.serve.requests import whole_history
 from colearn.errors import ConfigError
-from colearn.export.template import write_template
-from colearn.learn.sft import Dialogue
-from colearn.learn.sft.dialogues import IGNORED, token_row
-from colearn.serve.requests import whole_history
-from colearn.types import Action, Observation
+from colearn.rollout.agents import ChatFormat
+from colearn.training.learners.sft import Dialogue
+from colearn.training.learners.sft.dialogues import IGNORED, token_row
 
 pytest.importorskip("trl", reason="its templates are the reference")
 SOURCES = {

@@ -15,7 +15,7 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import load_config
 from colearn.contract import GeneratorKind, WeightUpdate
-from colearn.generate.checked_engine import ParityError
+from colearn.engines.checked_engine import ParityError
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_generators_take_turns_where_their_engines_do(
 def test_a_config_names_it_and_trains_with_it(
     lora: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     register(monkeypatch, notes="tiny:Notes")
     folder = tmp_path / "model"

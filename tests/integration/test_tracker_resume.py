@@ -33,8 +33,8 @@ import os, signal, sys
 from dataclasses import dataclass
 from colearn.contract import Callback
 from colearn.config import load_config
-from colearn.experiment.interruption import Interrupted
-from colearn.experiment.loop import Experiment
+from colearn.training.interruption import Interrupted
+from colearn.training.loop import Experiment
 import colearn.registry.given
 
 config, out, resume, method, iteration, number = sys.argv[1:]
@@ -176,7 +176,7 @@ def logged(
     folder: Path, values: list[float], *, earlier: Sequence[float] = (), seconds: float
 ) -> str:
     """Log a row per value, behind those of an earlier process; returns the run's id at wandb."""
-    from colearn.experiment.trackers import WandbTracker
+    from colearn.training.trackers import WandbTracker
 
     settings = {"task": {"name": "notes"}, "algorithm": {"name": "magrpo"}}
     tracker, task = WandbTracker(folder, settings), Notes()
@@ -233,7 +233,7 @@ def test_a_wandb_that_does_not_start_is_one_line(
     program = (
         "from pathlib import Path\n"
         "from colearn.errors import ConfigError\n"
-        "from colearn.experiment.trackers import WandbTracker\n"
+        "from colearn.training.trackers import WandbTracker\n"
         "settings = {'task': {'name': 'notes'}, 'algorithm': {'name': 'magrpo'}}\n"
         "try:\n"
         f"    WandbTracker(Path({str(tmp_path)!r}), settings)\n"

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 import colearn
 from colearn.algorithms.spiral_rae import SpiralRAE
 from colearn.contract import Credit
-from colearn.credit.shared_reward import SharedReward
 from colearn.errors import ConfigError
-from colearn.experiment.interruption import Interrupted
-from colearn.learn.local_learner import LocalLearner
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.training.interruption import Interrupted
+from colearn.training.learners.local_learner import LocalLearner
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from colearn.contract import SampledAction
+from colearn.contract.types import Action
 from colearn.models.embedded import embedded_model
 from colearn.tasks.dataset import Dataset
-from colearn.types import Action
 from tests.helpers.reward_functions import CALLS, recorded
 
 trl = pytest.importorskip("trl")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,10 +10,10 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import load_config
-from colearn.experiment.load_team import load_team
-from colearn.experiment.loop import Experiment
-from colearn.experiment.update.build_updater import build_updater
-from colearn.record import RunFolder, read_run
+from colearn.runs.record import RunFolder, read_run
+from colearn.training.load_team import load_team
+from colearn.training.loop import Experiment
+from colearn.training.update.build_updater import build_updater
 
 
 @pytest.fixture(scope="module")

@@ -20,13 +20,13 @@ from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
-from colearn.experiment.update.updater import Updater
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.minibatch import UpdateSchedule
 from colearn.models.network import Network
 from colearn.rollout.shapes import KaryTree
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.minibatch import UpdateSchedule
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
+from colearn.training.update.updater import Updater
 
 FROZEN = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
 

@@ -14,18 +14,18 @@ import torch
 from tiny import Notes, byte_tokenizer, cast, play, tiny_model
 from updates import learner_of, updater_of
 
-from colearn.advantage.gae import GAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.metrics import Kept, update_metrics
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.rate_schedule import rate_factor
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.contract.types import Tree
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Tree
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.rate_schedule import rate_factor
+from colearn.training.update.metrics import Kept, update_metrics
 
 PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
 """Eq. 2 to 5 as they stand."""

@@ -13,23 +13,23 @@ from gradients import Recorder, relative
 from tiny import Cast, Notes, cast, play, tiny_model
 from updates import head_of, new_critics, new_updater, value_gradients, value_network
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
 from colearn.algorithms.coma import COMA
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
-from colearn.critic.counterfactual import Counterfactual
-from colearn.critic.tokenwise import Tokenwise
-from colearn.experiment.update import objective
-from colearn.experiment.update.updater import Updater
-from colearn.learn.local_learner import LocalLearner
+from colearn.contract.types import Tree
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.critic.counterfactual import Counterfactual
+from colearn.methods.critic.tokenwise import Tokenwise
+from colearn.methods.values import critics as value_models
+from colearn.methods.values.critics import Critics
+from colearn.methods.values.item_means import ItemMeans
 from colearn.models.network import Network
-from colearn.types import Tree
-from colearn.value_model import critics as value_models
-from colearn.value_model.critics import Critics
-from colearn.value_model.item_means import ItemMeans
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.update import objective
+from colearn.training.update.updater import Updater
 
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
 EARLIER = {"product": 1.0, "square": 2.0}

@@ -14,12 +14,12 @@ from engine_cases import TOLERANCE, Setup
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import load_config
 from colearn.contract import GeneratorKind, Learner, Sampling
+from colearn.engines.kinds import VLLM
 from colearn.errors import ConfigError, MissingExtra
-from colearn.generate.kinds import VLLM
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
@@ -82,7 +82,7 @@ def weights_of(learner: Learner) -> dict[str, torch.Tensor]:
 def test_two_iterations_train_on_fresh_weights(
     lora: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     register(monkeypatch, notes="tiny:Notes")  # it pays different texts differently
     folder = tmp_path / "model"

@@ -10,10 +10,10 @@ from ranks_runs import apart, run_program, train, write_config
 from served_engine import PLAIN
 from transformers import AutoModelForCausalLM
 
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.vllm_server import VLLMServerEngine
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
-from colearn.record import open_run
+from colearn.runs.record import open_run
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")

@@ -19,12 +19,12 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config
 from colearn.contract import GeneratorKind
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.errors import ServerLost
-from colearn.experiment.loop import Experiment
-from colearn.experiment.restarts import run_with_restarts
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.vllm_server import VLLMServerEngine
-from colearn.record import open_run
+from colearn.runs.record import open_run
+from colearn.training.loop import Experiment
+from colearn.training.restarts import run_with_restarts
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")

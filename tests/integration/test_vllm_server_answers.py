@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from served_engine import CHAT, PLAIN, adapted, built_engine, request
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import AgentSpec
+from colearn.engines.checked_engine import BadSample, whole_action
+from colearn.engines.model_folder import write_model
+from colearn.engines.server_answers import BadAnswer, read_generated
+from colearn.engines.server_link import ServerRefused
+from colearn.engines.vllm_server import VLLMServerEngine
+from colearn.engines.vllm_server_checks import check_server
 from colearn.errors import ConfigError, ServerLost
-from colearn.generate.checked_engine import BadSample, whole_action
-from colearn.generate.model_folder import write_model
-from colearn.generate.server_answers import BadAnswer, read_generated
-from colearn.generate.server_link import ServerRefused
-from colearn.generate.vllm_server import VLLMServerEngine
-from colearn.generate.vllm_server_checks import check_server
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+from colearn.rollout.agents import AgentSpec
 
 GENERATE = "/inference/v1/generate"
 VOCABULARY = 258

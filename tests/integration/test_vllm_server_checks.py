@@ -14,12 +14,12 @@ from served_engine import CHAT, PLAIN, adapted, built_engine
 from tokenizers.processors import TemplateProcessing
 from vllm_cases import byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.model_folder import write_model
 from colearn.errors import ConfigError
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.model_folder import write_model
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from tests.helpers.tiny import model_that_reads_images
 
 ADAPTER = {"id": "theirs", "root": "/a", "parent": "base", "max_model_len": 7}

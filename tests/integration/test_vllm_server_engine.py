@@ -12,9 +12,9 @@ from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, adapted, built_engine, request
 
 from colearn.contract import WeightUpdate
+from colearn.engines.checked_engine import ParityError
+from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.errors import ServerLost
-from colearn.generate.checked_engine import ParityError
-from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update

@@ -20,17 +20,17 @@ from served_kind import Served
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import GeneratorKind, Sampling
+from colearn.engines import server_link
+from colearn.engines.checked_engine import CheckedEngine, ParityError
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.model_folder import write_model
 from colearn.errors import ConfigError, ServerLost
-from colearn.generate import server_link
-from colearn.generate.checked_engine import CheckedEngine, ParityError
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.model_folder import write_model
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +320,7 @@ def settings(folder: Path, url: str) -> dict[str, Any]:
 
 
 def trained(config: Any, folder: Path, *, resume: bool = False) -> dict[str, torch.Tensor]:
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     experiment = Experiment(config, folder, resume=resume)
     experiment.run()
@@ -332,7 +332,7 @@ def test_a_run_whose_server_is_lost_resumes_to_the_same_weights(
     server: FakeVLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.config import load_config
-    from colearn.record import open_run
+    from colearn.runs.record import open_run
 
     register(monkeypatch, notes="tiny:Notes")
     config = load_config(settings(server.folder, server.url))

@@ -10,11 +10,11 @@ from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, built_engine, request
 from vllm_cases import byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
+from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.errors import ServerLost
-from colearn.generate.vllm_server import VLLMServerEngine
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 GENERATE = "/inference/v1/generate"
 

@@ -21,12 +21,12 @@ from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import CHAT, PLAIN, adapted, request
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from colearn.agents import AgentSpec
 from colearn.contract import Sampling
+from colearn.engines.kinds import VLLM, VLLMServer
+from colearn.engines.one_server import server_command, server_environment
 from colearn.errors import ColearnError, ConfigError, MissingExtra, ServerLost
-from colearn.generate.kinds import VLLM, VLLMServer
-from colearn.generate.one_server import server_command, server_environment
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec
 from colearn.text.notes import note_once
 
 PROGRAM = Path(__file__).parent / "fake_vllm_program.py"
@@ -73,7 +73,7 @@ def test_a_server_of_full_weights_on_the_cpu_is_started_with_these_options(base:
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--host", "127.0.0.1", "--served-model-name", "base", "--enable-scale-out"),
         *("--enable-prompt-tokens-details", "--worker-extension-cls"),
-        *("colearn.generate.vllm_worker.WorkerExtension", "--port", "8001", "--model", "/m"),
+        *("colearn.engines.vllm_worker.WorkerExtension", "--port", "8001", "--model", "/m"),
         *("--dtype", "float32", "--max-num-seqs", "256", "--enable-prefix-caching"),
         *("--enforce-eager", "--logprobs-mode", "processed_logprobs", "--generation-config"),
         *("vllm", "--block-size", "32", "--no-enable-chunked-prefill"),

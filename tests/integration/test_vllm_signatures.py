@@ -17,10 +17,10 @@ from served_engine import adapted, request
 from torch import Tensor
 from vllm_cases import qwen
 
-from colearn.generate.device_transfer import LinkClient, LiveWeights, trainer_engine
-from colearn.generate.kinds import VLLMServer
-from colearn.generate.one_server import server_command, server_environment
-from colearn.generate.vllm_options import sampling_options
+from colearn.engines.device_transfer import LinkClient, LiveWeights, trainer_engine
+from colearn.engines.kinds import VLLMServer
+from colearn.engines.one_server import server_command, server_environment
+from colearn.engines.vllm_options import sampling_options
 from colearn.models.base import Base
 
 pytestmark = pytest.mark.vllm
@@ -256,7 +256,7 @@ def test_the_previous_runner_draws_by_a_module_that_can_be_wrapped() -> None:
 def test_the_executor_says_which_device_its_worker_takes() -> None:
     from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
-    from colearn.generate.vllm_worker import on_device
+    from colearn.engines.vllm_worker import on_device
 
     kind = on_device(3)
     assert issubclass(kind, UniProcExecutor)

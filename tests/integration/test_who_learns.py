@@ -13,21 +13,21 @@ from gradients import Gradients, Recorder, relative
 from tiny import Notes, cast, play, register, save_model, tiny_model
 from updates import new_updater
 
-from colearn.advantage.raw_return import RawReturn
-from colearn.agents import Program
-from colearn.agents.cast.seats import Swap
-from colearn.agents.programs import Says
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
-from colearn.credit.shared_reward import SharedReward
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
-from colearn.experiment.update.updater import Updater
-from colearn.learn.local_learner import LocalLearner
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.contract.types import Tree
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.loss.policy_gradient import PolicyGradient
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.cast.seats import Swap
+from colearn.rollout.agents.programs import Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.types import Tree
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
+from colearn.training.update.updater import Updater
 
 SAME = 1e-6
 """Relative gap of gradients in float64."""

@@ -11,11 +11,11 @@ from tiny import save_model
 from colearn.config import Config, CriticSettings
 from colearn.contract.rows import Mark, Piece, Row
 from colearn.errors import ConfigError
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
+from colearn.programs.workflow import Workflow
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
-from colearn.workflow import Workflow
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
 
 
 class Letters(Workflow[str]):

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from tiny import save_model
 from zero_runs import CASES, WEIGHTS, Job, folder_of
 
-from colearn.record import open_run
+from colearn.runs.record import open_run
 
 pytestmark = [
     pytest.mark.deepspeed,

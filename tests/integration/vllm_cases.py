@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from asking import token_request
 
-from colearn.agents import AgentSpec
 from colearn.contract.rows import Row
-from colearn.generate.checked_engine import CheckedEngine
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.packed_rows import actor_rows
-from colearn.types import Node, Observation, Tree
+from colearn.contract.types import Node, Observation, Tree
+from colearn.engines.checked_engine import CheckedEngine
+from colearn.engines.transformers import TransformersEngine
+from colearn.rollout.agents import AgentSpec
+from colearn.training.learners.packed_rows import actor_rows
 
 TEXTS = {
     "hot": ("Once upon a time", "go on, please", "and?"),

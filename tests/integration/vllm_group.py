@@ -7,7 +7,7 @@ from accelerate import PartialState
 from served_engine import PLAIN
 from vllm_cases import qwen
 
-from colearn.generate.kinds import VLLM
+from colearn.engines.kinds import VLLM
 from colearn.models.base import Base
 
 if __name__ == "__main__":

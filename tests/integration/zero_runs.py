@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from colearn.record import Progress
+    from colearn.runs.record import Progress
 
 CASES = ("collm_cc", "collm_dc", "magrpo", "spiral_rae")
 WEIGHTS = ("full", "lora")
@@ -84,7 +84,7 @@ def main(job: Job) -> None:
     import torch
 
     from colearn.config import load_config
-    from colearn.experiment.loop import Experiment
+    from colearn.training.loop import Experiment
 
     AdamW = torch.optim.AdamW
 

@@ -9,12 +9,12 @@ from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 from random_play import random_play, task_of
 
 from colearn.contract import Credit
-from colearn.credit.concise import Concise
-from colearn.credit.mixed import Mixed
-from colearn.credit.payoff import Payoff
-from colearn.credit.shared_reward import SharedReward
-from colearn.experiment.evaluation.played import mean_outcomes
-from colearn.record.metric_names import of_agent
+from colearn.methods.credit.concise import Concise
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.payoff import Payoff
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.runs.record.metric_names import of_agent
+from colearn.training.evaluation.played import mean_outcomes
 
 CREDITS: tuple[Credit, ...] = (SharedReward(), Mixed(alpha=0.5), Payoff(), Concise())
 

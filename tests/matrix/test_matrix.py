@@ -11,10 +11,10 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.contract import NetworkKey
-from colearn.experiment.load_team import load_team
-from colearn.experiment.update.build_updater import build_updater
 from colearn.registry import algorithm_class, names
 from colearn.rollout.grow import grow
+from colearn.training.load_team import load_team
+from colearn.training.update.build_updater import build_updater
 
 SELF_PLAY = {"marshal", "mt_grpo", "spiral_rae", "trajectory_grpo"}
 """They are paid as players and compare episodes of one item: see test_self_play."""

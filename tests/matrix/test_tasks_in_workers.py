@@ -9,8 +9,8 @@ from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 from random_play import random_play, task_of
 
 from colearn.contract import DecPOMDP
-from colearn.experiment.step_workers import step_workers
-from colearn.testing.fingerprint import fingerprint
+from colearn.contract.testing.fingerprint import fingerprint
+from colearn.training.step_workers import step_workers
 
 
 def played(task: DecPOMDP[Any, Any], pool: Any, order: Any = "lockstep") -> list[Any]:

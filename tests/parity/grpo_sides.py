@@ -15,19 +15,19 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from colearn.advantage.group_baseline import GroupMean
 from colearn.config import OptimizerSettings
 from colearn.contract import PolicyLoss
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.rows import Row
-from colearn.experiment.update.advantages import advantaged_row
-from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.packed_rows import actor_rows
-from colearn.learn.score import evaluate
+from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.methods.advantage.group_baseline import GroupMean
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.types import Action, Node, Observation, Tree
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.packed_rows import actor_rows
+from colearn.training.learners.score import evaluate
+from colearn.training.update.advantages import advantaged_row
+from colearn.training.update.objective import ActorObjective
 
 PROMPTS = ("tell ada", "an oak, please, and then another", "three birds")
 SAMPLES = 4

@@ -16,15 +16,15 @@ from credited import credited
 from tiny import Notes, branch_parts, cast, play, tiny_model
 from transformers import AutoModelForCausalLM
 
-from colearn.advantage.raw_return import RawReturn
 from colearn.config import OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.local_learner import LocalLearner
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.contract.types import Action
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.load import load_base
 from colearn.models.network import Network
-from colearn.types import Action
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.update.objective import ActorObjective
 
 RATE = 5e-6
 SPREAD = 0.02

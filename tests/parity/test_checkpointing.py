@@ -9,11 +9,11 @@ from test_tree_attention import rows_of
 from tiny import tiny_model
 
 from colearn.config import LoRASettings
-from colearn.learn.batch import make_batch
 from colearn.models.base import Base
 from colearn.models.logits import chosen_logprobs
 from colearn.models.network import Network
 from colearn.models.tree_attention import Carrier
+from colearn.training.learners.batch import make_batch
 
 CPU = torch.device("cpu")
 SAME = 1e-6

@@ -15,10 +15,10 @@ from tiny import Notes, cast, play
 from torch import Tensor
 from updates import new_critics, value_network
 
-from colearn.advantage.gae import GAE
 from colearn.config import OptimizerSettings
-from colearn.critic.centralized import Centralized
-from colearn.learn.local_learner import LocalLearner
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.critic.centralized import Centralized
+from colearn.training.learners.local_learner import LocalLearner
 
 tensordict = pytest.importorskip("tensordict", reason="torchrl is the reference here")
 postprocs = pytest.importorskip("torchrl.data.postprocs", reason="it is the reference here")

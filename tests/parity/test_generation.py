@@ -21,10 +21,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 VOCABULARY = 10
 PROMPT = (5, 7, 3, 9, 4, 8)

@@ -18,10 +18,10 @@ from credited import credited
 from grpo_sides import SAMPLES, Scores, batch_of, both_sides, gap, trainer, trees_of
 from tiny import ARCHITECTURES
 
-from colearn.advantage.finish import EPSILON
-from colearn.advantage.group_baseline import GroupMean
 from colearn.contract import PolicyLoss
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.finish import EPSILON
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.loss.policy_gradient import PolicyGradient
 
 CLOSE = 1e-5
 CLIP = (0.1, 0.2)

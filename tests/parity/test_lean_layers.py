@@ -9,11 +9,11 @@ from test_tree_attention import rows_of
 from tiny import SIZES, tiny_model
 
 from colearn.config import LoRASettings
-from colearn.learn.batch import make_batch
 from colearn.models import base as base_module
 from colearn.models.base import Base
 from colearn.models.lean_layers import LARGE, kept_inputs, lean_layers
 from colearn.models.network import Network
+from colearn.training.learners.batch import make_batch
 
 CPU = torch.device("cpu")
 KINDS = ["llama", "qwen3", "gemma3", "mistral"]

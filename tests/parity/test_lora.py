@@ -11,15 +11,15 @@ from credited import credited
 from peft import LoraConfig, get_peft_model
 from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
 
-from colearn.advantage.group_baseline import GroupMean
 from colearn.config import LoRASettings, OptimizerSettings
 from colearn.contract.algorithm import ValueLoss
-from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.local_learner import LocalLearner
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.contract.types import Action
+from colearn.methods.advantage.group_baseline import GroupMean
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Action
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.update.objective import ActorObjective
 
 CLOSE = 1e-5
 LORA = {"ada": "one", "ben": "two"}

@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Distribution
 
 from colearn.contract import PolicyBatch
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.loss.policy_gradient import PolicyGradient
 
 nn = pytest.importorskip("tensordict.nn", reason="torchrl is the reference here")
 tensordict = pytest.importorskip("tensordict", reason="torchrl is the reference here")

@@ -9,12 +9,12 @@ import torch
 from tiny import tiny_model
 
 from colearn.contract.rows import ActionTokens, Piece, Row
-from colearn.learn.batch import make_batch
 from colearn.models import tree_attention
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.tree_attention import Carrier, by_blocks
 from colearn.models.tree_mask import AttentionRange, TreeMask, tree_blocks
+from colearn.training.learners.batch import make_batch
 
 CPU = torch.device("cpu")
 

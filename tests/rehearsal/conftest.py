@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from colearn.files.cache import cache_folder
+from colearn.programs.files.cache import cache_folder
 from tests.rehearsal.guard_library import NoGuard, compiled
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.batch_slab import Slab
-from colearn.generate.step_graphs import StepGraphs
-from colearn.generate.transformers import TransformersEngine
+from colearn.engines.batch_slab import Slab
+from colearn.engines.step_graphs import StepGraphs
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.base import Base
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from tests.helpers.operator_recorder import OperatorRecorder
 from tests.helpers.tiny import byte_tokenizer
 

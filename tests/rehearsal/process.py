@@ -73,11 +73,11 @@ def main() -> None:
     torch.set_num_threads(1)
     from tests.rehearsal import nominal_device
 
-    imported_once = ("peft", "transformers.models.qwen3", "colearn.experiment.loop")
+    imported_once = ("peft", "transformers.models.qwen3", "colearn.training.loop")
     for module in (*imported_once, "tests.helpers.tiny"):
         import_module(module)
     nominal_device.install()
-    step_graphs = import_module("colearn.generate.step_graphs")
+    step_graphs = import_module("colearn.engines.step_graphs")
     step_graphs.GraphRecorder = import_module("tests.helpers.operator_recorder").OperatorRecorder
     print(flush=True)
     for line in sys.stdin:

@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.torch import load_file
 
 from colearn.config import load_config
-from colearn.experiment.loop import Experiment
+from colearn.training.loop import Experiment
 from tests.helpers.tiny import save_model
 
 CRITIC = {"collm_cc", "collm_dc", "coma", "mappo"}

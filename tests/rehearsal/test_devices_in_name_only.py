@@ -8,12 +8,12 @@ MISMATCH = "Expected all tensors to be on the same device"
 RUN = {"family": "full weights, critic", "device": "cuda:1", "cuda_graphs": False}
 FAULTS = {
     "what rows see stays on the CPU": (
-        "colearn.generate.running",
+        "colearn.engines.running",
         "self._on_device(self._visible)[:, None]",
         "torch.tensor(self._visible)[:, None]",
     ),
     "a batch stays on the CPU": (
-        "colearn.learn.batch",
+        "colearn.training.learners.batch",
         "torch.tensor(values, dtype=torch.long, device=device)",
         "torch.tensor(values, dtype=torch.long)",
     ),
@@ -28,7 +28,7 @@ FAULTS = {
         'ValueHead(width).to("cuda:0")',
     ),
     "targets stay on the CPU": (
-        "colearn.value_model.critics",
+        "colearn.methods.values.critics",
         "outputs.values.new_tensor(targets)",
         '__import__("torch").tensor(targets)',
     ),
@@ -51,7 +51,7 @@ def test_a_tensor_of_another_device_is_noticed(rehearse, fault):
 
 def test_an_index_that_is_copied_for_every_token_is_noticed(rehearse):
     fault = (
-        "colearn.generate.engine",
+        "colearn.engines.engine",
         "drawing.choose(logits, draw_uniforms(rows, logits.device))",
         "drawing.choose(logits[torch.arange(len(rows))], draw_uniforms(rows, logits.device))",
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from colearn.agents import AgentSpec
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import Row
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.batch import micro_batches
-from colearn.learn.local_learner import LocalLearner
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.network import Network, ValueHead
+from colearn.rollout.agents import AgentSpec
+from colearn.training.learners.batch import micro_batches
+from colearn.training.learners.local_learner import LocalLearner
 from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions
 
 from . import costs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from colearn.files.cache import cache_place, made_once
+from colearn.programs.files.cache import cache_place, made_once
 
 
 @pytest.fixture(autouse=True)

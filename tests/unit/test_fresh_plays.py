@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from colearn.contract import DecPOMDP
+from colearn.contract.testing import fresh_plays
+from colearn.contract.types import Outcome
 from colearn.errors import TaskError
-from colearn.testing import fresh_plays
-from colearn.types import Outcome
 
 
 class Mine(DecPOMDP):

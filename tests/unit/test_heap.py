@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import ctypes, threading
 from pathlib import Path
-from colearn.comparison.heap import one_heap
+from colearn.runs.comparison.heap import one_heap
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -42,10 +42,11 @@ def test_a_thread_allocates_in_the_main_heap_if_there_is_one_for_all(one: bool) 
 @pytest.mark.skipif(sys.platform != "linux", reason="one heap is glibc's")
 def test_a_command_asks_for_one_heap_before_any_library_can_start_a_thread() -> None:
     program = (
-        "import sys, colearn.cli\n"
-        "colearn.cli.one_heap = lambda: print('torch' in sys.modules, 'numpy' in sys.modules)\n"
+        "import sys, colearn.entry.cli\n"
+        "cli = colearn.entry.cli\n"
+        "cli.one_heap = lambda: print('torch' in sys.modules, 'numpy' in sys.modules)\n"
         "sys.argv = ['colearn', '--version']\n"
-        "colearn.cli.main()\n"
+        "colearn.entry.cli.main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines()[0] == "False False", done.stderr

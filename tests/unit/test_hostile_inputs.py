@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from colearn.config import load_config
+from colearn.deploy.export.card import one_cell
 from colearn.errors import ColearnError
-from colearn.export.card import one_cell
-from colearn.gateway.items import read_items
-from colearn.gateway.program_run import ProgramRun
-from colearn.gateway.programs import CommandProgram, Endpoints
-from colearn.learn.sft.dialogues import read_dialogues
+from colearn.programs.gateway.items import read_items
+from colearn.programs.gateway.program_run import ProgramRun
+from colearn.programs.gateway.programs import CommandProgram, Endpoints
 from colearn.tasks.dataset.data import RowSource, read_rows
+from colearn.training.learners.sft.dialogues import read_dialogues
 
 HEAD = "task: str_build\nmodels: {}\n"
 

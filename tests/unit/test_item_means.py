@@ -12,12 +12,12 @@ from trees import chain, tree
 
 from colearn.contract import CounterfactualValues
 from colearn.contract.rows import Mark, Row
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import Centralized
-from colearn.critic.counterfactual import Counterfactual
-from colearn.critic.decentralized import Decentralized
-from colearn.types import Tree
-from colearn.value_model.item_means import ItemMeans, baselined, scaled
+from colearn.contract.types import Tree
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import Centralized
+from colearn.methods.critic.counterfactual import Counterfactual
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.values.item_means import ItemMeans, baselined, scaled
 
 V = Centralized()
 

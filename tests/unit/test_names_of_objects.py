@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from colearn.contract import Callback
+from colearn.entry.python.named import Names
 from colearn.registry.given import given
-from colearn.trainer.named import Names
 
 
 def reward(paid: float) -> Callable[..., list[float]]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from colearn.client.endpoint import Endpoint
+from colearn.deploy.client.endpoint import Endpoint
+from colearn.engines.server_link import ServerLink
 from colearn.errors import ColearnError, ConfigError
-from colearn.files.cache import cache_place
-from colearn.gateway.programs import run_command
-from colearn.generate.server_link import ServerLink
+from colearn.programs.files.cache import cache_place
+from colearn.programs.gateway.programs import run_command
 from colearn.tasks.rewards.verdict_cache import JudgeScore, Verdicts
 
 UNUSABLE = [

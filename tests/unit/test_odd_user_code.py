@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse
 from colearn.contract import Headline
 from colearn.contract.task_results import validate_costs, validate_items
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse
 from colearn.errors import ColearnError
-from colearn.experiment.callbacks import EarlyStopping
-from colearn.gateway.payments import NoReward, number
-from colearn.gateway.task import Gateway
+from colearn.programs.gateway.payments import NoReward, number
+from colearn.programs.gateway.task import Gateway
 from colearn.tasks.dataset import Dataset
 from colearn.tasks.environment import Environment
 from colearn.tasks.environment.live_environment import LiveEnvironment, tool_schemas
+from colearn.training.callbacks import EarlyStopping
 from tests.helpers.gateway_programs import RNG, opened
 
 HERE = __name__

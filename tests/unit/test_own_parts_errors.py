@@ -13,9 +13,9 @@ from updates import new_critics
 
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract.part_errors import calling_part
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import Centralized
 from colearn.errors import ConfigError
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import Centralized
 from colearn.rollout.shapes import KaryTree
 from colearn.rollout.size import joint_actions
 

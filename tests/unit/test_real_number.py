@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from colearn.errors import TaskError
-from colearn.gateway.payments import NoReward, number
+from colearn.programs.gateway.payments import NoReward, number
 from colearn.tasks.rewards.function import reward_number
 from colearn.text.real_number import real_number
 

@@ -25,7 +25,7 @@ from colearn.registry import (
     task_class,
     without_own_code,
 )
-from colearn.report.settings import settings_table
+from colearn.runs.report.settings import settings_table
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_config_that_names_a_program_runs_nothing(tmp_path):
 @pytest.mark.parametrize("command", ("-m", "-c"), ids=["module", "console script"])
 def test_a_file_in_the_current_folder_stands_behind_the_librarys(command, tmp_path):
     (tmp_path / "yaml.py").write_text("raise SystemExit('mine')\n")
-    words = ["colearn"] if command == "-m" else ["from colearn.cli import main; main()"]
+    words = ["colearn"] if command == "-m" else ["from colearn.entry.cli import main; main()"]
     safe = [] if command == "-m" else ["-P"]
     run = subprocess.run(
         [sys.executable, *safe, command, *words, "configs"],
@@ -172,7 +172,7 @@ def test_a_task_in_the_current_folder_is_found(tmp_path):
 
 MINE = """
 from dataclasses import dataclass
-from colearn.advantage.raw_return import RawReturn
+from colearn.methods.advantage.raw_return import RawReturn
 
 @dataclass(frozen=True, kw_only=True)
 class Mine(RawReturn):

@@ -10,7 +10,7 @@ import pytest
 from markupsafe import escape
 
 import colearn
-from colearn.trainer.result import Result, read_result
+from colearn.entry.python.result import Result, read_result
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from colearn.statistics.over_seeds import (
+from colearn.runs.over_seeds import (
     can_differ,
     differ,
     estimate,

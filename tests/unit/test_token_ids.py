@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tiny import byte_tokenizer
 
-from colearn.agents import ChatFormat
+from colearn.rollout.agents import ChatFormat
 
 
 @pytest.fixture

@@ -13,15 +13,6 @@ from credited import credited
 from tiny import Notes, Scene
 from trees import chain, tree
 
-from colearn.advantage.agent_turn_groups import AgentTurn
-from colearn.advantage.counterfactual import CounterfactualBaseline
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
-from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.advantage.q_value import QValue
-from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
-from colearn.advantage.token_gae import TokenGAE
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.contract import (
     CounterfactualValues,
@@ -31,23 +22,37 @@ from colearn.contract import (
 )
 from colearn.contract.packing import contexts
 from colearn.contract.task_results import validate_outcome
-from colearn.credit.backward import Backward
-from colearn.credit.invocation import Invocation
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import TEAM, Centralized
-from colearn.critic.decentralized import Decentralized
-from colearn.critic.tokenwise import Tokenwise
+from colearn.contract.types import Action, Outcome, Tree
 from colearn.errors import ConfigError, TaskError
-from colearn.experiment.evaluation.played import mean_objective, mean_returns
-from colearn.learn.packed_rows import actor_rows
-from colearn.record.fields import RecordedTree
-from colearn.record.recorded_tree import recorded_tree, tree_of
+from colearn.methods.advantage.agent_turn_groups import AgentTurn
+from colearn.methods.advantage.counterfactual import CounterfactualBaseline
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import (
+    GroupExpectile,
+    GroupMax,
+    GroupMean,
+    LeaveOneOut,
+)
+from colearn.methods.advantage.heterogeneous import Heterogeneous
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.credit.backward import Backward
+from colearn.methods.credit.invocation import Invocation
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import TEAM, Centralized
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.critic.tokenwise import Tokenwise
+from colearn.methods.values.explained_variance import pairs
+from colearn.programs.workflow import Workflow
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain
+from colearn.runs.record.fields import RecordedTree
+from colearn.runs.record.recorded_tree import recorded_tree, tree_of
 from colearn.tasks.wrappers import Discussion, Pipeline, Single
-from colearn.types import Action, Outcome, Tree
-from colearn.value_model.explained_variance import pairs
-from colearn.workflow import Workflow
+from colearn.training.evaluation.played import mean_objective, mean_returns
+from colearn.training.learners.packed_rows import actor_rows
 
 ONE = ("ann",)
 OVERFLOWS = {"truncated": {2: 1}, "agents": ONE}

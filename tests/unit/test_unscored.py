@@ -8,27 +8,32 @@ from dataclasses import replace
 import pytest
 import torch
 
-from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
-from colearn.advantage.counterfactual import CounterfactualBaseline
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
-from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.advantage.q_value import QValue
-from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
-from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import CounterfactualValues, TokenValues, ValueLoss
 from colearn.contract.task_results import validate_outcome
-from colearn.credit.backward import Backward
-from colearn.credit.invocation import Invocation
-from colearn.credit.mixed import Mixed
-from colearn.credit.payoff import Payoff
-from colearn.credit.shared_reward import SharedReward
-from colearn.critic.centralized import Centralized
-from colearn.experiment.evaluation.played import mean_outcomes, mean_returns
-from colearn.experiment.update.metrics import advantage_metrics
-from colearn.loss.value import value_loss
-from colearn.types import Outcome
+from colearn.contract.types import Outcome
+from colearn.methods.advantage.agent_turn_groups import AgentQuestion, AgentTurn
+from colearn.methods.advantage.counterfactual import CounterfactualBaseline
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import (
+    GroupExpectile,
+    GroupMax,
+    GroupMean,
+    LeaveOneOut,
+)
+from colearn.methods.advantage.heterogeneous import Heterogeneous
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.credit.backward import Backward
+from colearn.methods.credit.invocation import Invocation
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.payoff import Payoff
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.methods.critic.centralized import Centralized
+from colearn.methods.loss.value import value_loss
+from colearn.training.evaluation.played import mean_outcomes, mean_returns
+from colearn.training.update.metrics import advantage_metrics
 from tests.helpers.credited import credited
 from tests.helpers.trees import chain, tree
 from tests.helpers.updates import learner_of, new_critics, value_gradients, value_network

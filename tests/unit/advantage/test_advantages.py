@@ -3,24 +3,29 @@ import pytest
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.expectile import expectile, weighted
-from colearn.advantage.finish import normalized
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupExpectile, GroupMax, GroupMean, LeaveOneOut
-from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.advantage.q_value import QValue
-from colearn.advantage.raw_return import RawReturn
-from colearn.advantage.self_play import RoleBaseline
-from colearn.advantage.self_play_groups import (
+from colearn.errors import ConfigError
+from colearn.methods.advantage.expectile import expectile, weighted
+from colearn.methods.advantage.finish import normalized
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import (
+    GroupExpectile,
+    GroupMax,
+    GroupMean,
+    LeaveOneOut,
+)
+from colearn.methods.advantage.heterogeneous import Heterogeneous
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.advantage.self_play import RoleBaseline
+from colearn.methods.advantage.self_play_groups import (
     equal_trajectories,
     next_own,
     own_turn,
     summed,
     turn_rewards,
 )
-from colearn.advantage.token_gae import TokenGAE
-from colearn.advantage.turn_weights import path_weights
-from colearn.errors import ConfigError
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.advantage.turn_weights import path_weights
 from colearn.rollout.shapes import Parallel
 
 FORK = tree([(0, 1.0), (0, 3.0), (1, 2.0), (1, 6.0), (2, 0.0), (2, 4.0)])

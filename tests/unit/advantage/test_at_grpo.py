@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Notes, cast
 
-from colearn.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.config import build_algorithm, load_config
 from colearn.contract import Round
-from colearn.credit.mixed import Mixed
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.methods.advantage.agent_turn_groups import AgentQuestion, AgentTurn
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.shared_reward import SharedReward
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
-from colearn.types import Action, Node, Observation, Tree
 
 TEAM = cast(max_tokens=3)
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from colearn.advantage.heterogeneous import Heterogeneous
-from colearn.agents import Program
 from colearn.algorithms.mhgpo import MHGPO, MHGPOIndependent, MHGPORoundRobin
-from colearn.credit.backward import Backward
+from colearn.contract.types import Tree
 from colearn.errors import ConfigError
+from colearn.methods.advantage.heterogeneous import Heterogeneous
+from colearn.methods.credit.backward import Backward
+from colearn.programs.workflow import Workflow
+from colearn.rollout.agents import Program
 from colearn.rollout.forks import ForkOnFirst, Independent, RoundRobin
 from colearn.rollout.grow import grow
-from colearn.types import Tree
-from colearn.workflow import Workflow
 
 WEIGHT = {"x": 0.1, "y": 0.01, "z": 0.001}
 

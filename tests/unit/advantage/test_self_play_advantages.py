@@ -19,12 +19,12 @@ from credited import credited
 from scripted_games import LONG, LOST, SHORT, WON, cast, game
 from trees import tree
 
-from colearn.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
-from colearn.advantage.self_play_groups import own_turn, turn_rewards
 from colearn.config import Config
 from colearn.config.build import build_algorithm
-from colearn.credit.concise import Concise
 from colearn.errors import ConfigError
+from colearn.methods.advantage.self_play import RoleBaseline, SumThenNormalize, TurnByTurn
+from colearn.methods.advantage.self_play_groups import own_turn, turn_rewards
+from colearn.methods.credit.concise import Concise
 
 
 def by_player(advantage, *episodes):

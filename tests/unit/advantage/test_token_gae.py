@@ -11,11 +11,11 @@ import torch
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import TokenValues
-from colearn.credit.mixed import Mixed
+from colearn.contract.types import Action, Tree
 from colearn.errors import ConfigError
-from colearn.types import Action, Tree
+from colearn.methods.advantage.token_gae import TokenGAE
+from colearn.methods.credit.mixed import Mixed
 
 
 def worded(made: Tree[Any], lengths: dict[int, dict[str, int]]) -> Tree[Any]:

@@ -8,11 +8,11 @@ import pytest
 from credited import credited
 from trees import chain
 
-from colearn.advantage.counterfactual import CounterfactualBaseline
-from colearn.advantage.gae import GAE
-from colearn.advantage.q_value import QValue
-from colearn.advantage.token_gae import TokenGAE
 from colearn.contract import CounterfactualValues, TokenValues
+from colearn.methods.advantage.counterfactual import CounterfactualBaseline
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.advantage.token_gae import TokenGAE
 
 EPISODES = credited([chain([1.0, 2.0], agents=("ada",)), chain([3.0, 4.0], agents=("ada",))])
 """Three nodes each."""

@@ -11,10 +11,10 @@ from prefix_tokenizers import KINDS, prefix_tokenizer
 from tiny import byte_tokenizer
 from tokenizers import AddedToken
 
-from colearn.agents import ChatFormat
+from colearn.contract.types import Action, Observation
 from colearn.errors import ConfigError
-from colearn.learn.sft.dialogues import IGNORED, Dialogue, token_row
-from colearn.types import Action, Observation
+from colearn.rollout.agents import ChatFormat
+from colearn.training.learners.sft.dialogues import IGNORED, Dialogue, token_row
 
 ZEPHYR = """\
 {% for message in messages %}

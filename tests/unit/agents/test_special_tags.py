@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from tiny import CHAT, byte_tokenizer
 
-from colearn.agents import ChatFormat
-from colearn.client.protocol.tool_call_text import read_calls
-from colearn.generate.growing_text import GrowingText
-from colearn.learn.sft.dialogues import Dialogue, token_row
-from colearn.types import Action
+from colearn.contract.types import Action
+from colearn.deploy.client.protocol.tool_call_text import read_calls
+from colearn.engines.growing_text import GrowingText
+from colearn.rollout.agents import ChatFormat
+from colearn.training.learners.sft.dialogues import Dialogue, token_row
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

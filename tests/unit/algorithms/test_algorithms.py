@@ -3,14 +3,14 @@ import re
 
 import pytest
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupExpectile, GroupMean
-from colearn.advantage.q_value import QValue
 from colearn.algorithms import NAMES
 from colearn.config import build_algorithm, load_config
-from colearn.critic.centralized import Centralized
-from colearn.critic.decentralized import Decentralized
 from colearn.errors import ConfigError
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import GroupExpectile, GroupMean
+from colearn.methods.advantage.q_value import QValue
+from colearn.methods.critic.centralized import Centralized
+from colearn.methods.critic.decentralized import Decentralized
 from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 

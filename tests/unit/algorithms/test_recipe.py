@@ -9,20 +9,20 @@ import pytest
 import torch
 from trees import tree
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.group_baseline import GroupExpectile, GroupMean
-from colearn.advantage.turn_weights import path_weights
 from colearn.config import OptimizerSettings
 from colearn.contract import ValueLoss
 from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row
 from colearn.errors import CheckpointError, ConfigError
-from colearn.experiment.update.objective import ActorObjective
-from colearn.learn.batch import make_batch
-from colearn.learn.frozen_copy import NetworkCopy
-from colearn.learn.local_learner import LocalLearner
-from colearn.learn.minibatch import minibatches
-from colearn.loss.policy_gradient import PolicyGradient
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.group_baseline import GroupExpectile, GroupMean
+from colearn.methods.advantage.turn_weights import path_weights
+from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
+from colearn.training.learners.batch import make_batch
+from colearn.training.learners.frozen_copy import NetworkCopy
+from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.minibatch import minibatches
+from colearn.training.update.objective import ActorObjective
 
 
 def test_kl_and_entropy_fall_over_their_share_of_the_budget():

@@ -10,8 +10,8 @@ import _critic_runs
 from _critic_runs import explained, finished
 
 from colearn import __version__
-from colearn.record import RunFolder
-from colearn.record.fields import Line, RunRecord
+from colearn.runs.record import RunFolder
+from colearn.runs.record.fields import Line, RunRecord
 
 SETTINGS = {
     "task": {"name": "quickstart"},

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from colearn.record import Line, RunFolder
+from colearn.runs.record import Line, RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from curve_table import at_points, main, over_parts, row
 
-from colearn.record import Run
+from colearn.runs.record import Run
 
 
 def line(kind, steps, **metrics):

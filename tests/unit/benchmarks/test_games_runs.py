@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from colearn.record import open_run
+from colearn.runs.record import open_run
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 sys.path.append(str(FOLDER))

@@ -19,7 +19,7 @@ from kuhn_tables import (
     standardised,
 )
 
-from colearn.advantage.self_play_groups import equal_trajectories
+from colearn.methods.advantage.self_play_groups import equal_trajectories
 
 UNIFORM = np.full((12, 2), 0.5)
 

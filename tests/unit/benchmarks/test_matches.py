@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colearn.agents.cast.seats import Against
+from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.errors import ConfigError
-from colearn.types import Action, Node, Observation, Tree
+from colearn.rollout.agents.cast.seats import Against
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 

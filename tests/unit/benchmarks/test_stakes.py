@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from stakes import Dealt, KnownParts, Stakes, interval, reached
 from trees import chain
 
-from colearn.testing import check_task
-from colearn.types import Action
+from colearn.contract.testing import check_task
+from colearn.contract.types import Action
 
 
 def test_the_team_earns_the_stakes_of_those_who_are_right():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from trees import chain
 
-from colearn.agents.cast.league import League
 from colearn.errors import ConfigError
+from colearn.rollout.agents.cast.league import League
 
 SEATS = ("left", "right")
 EVERYONE = (*SEATS, "left@0", "right@0", "left@1", "right@1")

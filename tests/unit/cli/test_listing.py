@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from colearn.cli.listing import algorithms, check, configs, settings, tasks
 from colearn.config import build_algorithm, load_config, shipped_configs
+from colearn.entry.cli.listing import algorithms, check, configs, settings, tasks
 from colearn.errors import ConfigError
 from colearn.registry import algorithm_class, names, task_class
 

@@ -17,10 +17,10 @@ import typer
 import yaml
 from tiny import register, save_model
 
-import colearn.cli as command_line
+import colearn.entry.cli as command_line
 from colearn import __version__
-from colearn.cli import main
-from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
+from colearn.entry.cli import main
+from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 
 CONFIG: dict[str, Any] = {
     "task": {"name": "notes", "horizon": 1, "items": 2},

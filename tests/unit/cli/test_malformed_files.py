@@ -19,8 +19,8 @@ from file_readers import Reader, readers
 from malformed_files import Damage
 from tiny import register, save_model
 
-import colearn.cli as command_line
-from colearn.cli import main
+import colearn.entry.cli as command_line
+from colearn.entry.cli import main
 from colearn.estimate import estimate
 
 LONGEST = 1000

@@ -12,8 +12,8 @@ import yaml
 from malformed_settings import Wrong, every_setting, of_suite
 from tiny import register, save_model
 
-import colearn.cli as command_line
-from colearn.cli import main
+import colearn.entry.cli as command_line
+from colearn.entry.cli import main
 
 COMMAND_LINE = typer.main.get_command(command_line.app)
 Command = Callable[..., tuple[int, str]]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cli import main
-from colearn.record.writer import resume_command
+from colearn.entry.cli import main
+from colearn.runs.record.writer import resume_command
 
 
 @pytest.mark.parametrize(

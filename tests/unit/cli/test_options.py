@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import colearn
-from colearn.cli import app
-from colearn.comparison.plan import Plan
 from colearn.config import Config
+from colearn.entry.cli import app
 from colearn.errors import ConfigError
+from colearn.runs.comparison.plan import Plan
 
 
 def test_the_version_is_one_line() -> None:
@@ -46,7 +46,7 @@ def estimated(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     def estimates(title: str, plan: Plan, machine: object) -> None:
         told[title] = list(plan.algorithms)
 
-    monkeypatch.setattr("colearn.cli.compare._estimates", estimates)
+    monkeypatch.setattr("colearn.entry.cli.compare._estimates", estimates)
     return told
 
 
@@ -86,7 +86,7 @@ def test_a_dry_run_says_that_seeds_are_too_few_for_a_verdict(
 def dry_runs(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[Config]:
     """The configs of which `colearn train quickstart --dry-run` would print the estimates."""
     told: list[Config] = []
-    monkeypatch.setattr("colearn.cli.train._estimate", lambda config, *_: told.append(config))
+    monkeypatch.setattr("colearn.entry.cli.train._estimate", lambda config, *_: told.append(config))
     run = CliRunner().invoke(app, ["train", "quickstart", "--dry-run", *words])
     if run.exception is not None:
         raise run.exception

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cli.output import CommandOutput, Errors, OutputLost
+from colearn.entry.cli.output import CommandOutput, Errors, OutputLost
 from colearn.text.masking import MASK
 
 FULL = Path("/dev/full")

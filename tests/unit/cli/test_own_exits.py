@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from colearn import cli
+from colearn.entry import cli
 
 
 def ended(monkeypatch, capsys, stop):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from colearn.cli import main
 from colearn.config import load_config
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.record.place import named_folder
+from colearn.runs.record.place import named_folder
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 from openai.types.chat.chat_completion import Choice
 
-from colearn.client.completion import ENDINGS, FailedAnswer, read_completion
+from colearn.deploy.client.completion import ENDINGS, FailedAnswer, read_completion
 
 TEXT = "move left"
 REASONED = {"content": None, "reasoning": "I should", "role": "assistant"}

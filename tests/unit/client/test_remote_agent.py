@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from scripted_endpoint import ScriptedEndpoint, cut_off, status
 
-from colearn.client import RemoteAgent
-from colearn.client.endpoint import AgentLost, Refused, RemoteError
+from colearn.deploy.client import RemoteAgent
+from colearn.deploy.client.endpoint import AgentLost, Refused, RemoteError
 from colearn.errors import ConfigError
 
 
@@ -27,7 +27,7 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.client.endpoint.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("colearn.deploy.client.endpoint.FIRST_WAIT", 0.01)
     monkeypatch.delenv("COLEARN_TOKEN", raising=False)
 
 

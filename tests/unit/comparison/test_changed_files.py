@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from colearn.comparison.claim import claim
-from colearn.comparison.launch import launch_jobs, launched_runs
-from colearn.comparison.plan import Plan, make_plan
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
 from colearn.models.sources import check_sources, sources_of
-from colearn.record import ComparisonFolder
 from colearn.registry.code_files import code_files
-from colearn.report.finding import changes_note
+from colearn.runs.comparison.claim import claim
+from colearn.runs.comparison.launch import launch_jobs, launched_runs
+from colearn.runs.comparison.plan import Plan, make_plan
+from colearn.runs.record import ComparisonFolder
+from colearn.runs.report.finding import changes_note
 
 MODULES = ("mine", "helper", "kit", "kit.scores", "wrapped")
 REWARD = """

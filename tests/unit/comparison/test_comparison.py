@@ -19,17 +19,17 @@ from fabricated_config import comparison_config as config
 from fabricated_config import register
 from rich.console import Console
 
-from colearn.comparison.api import compare
-from colearn.comparison.claim import claim
-from colearn.comparison.launch import Failure, launch_jobs, launched_runs
-from colearn.comparison.plan import Plan, make_plan
 from colearn.config import Config, EvaluationSettings, load_config
 from colearn.errors import CheckpointError, ColearnError, ConfigError
-from colearn.record import ComparisonFolder
-from colearn.record.place import held_folder
-from colearn.record.tail import Status
-from colearn.report import write_report
-from colearn.report.source import read_source
+from colearn.runs.comparison.api import compare
+from colearn.runs.comparison.claim import claim
+from colearn.runs.comparison.launch import Failure, launch_jobs, launched_runs
+from colearn.runs.comparison.plan import Plan, make_plan
+from colearn.runs.record import ComparisonFolder
+from colearn.runs.record.place import held_folder
+from colearn.runs.record.tail import Status
+from colearn.runs.report import write_report
+from colearn.runs.report.source import read_source
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_a_comparison_runs_and_reports(tmp_path):
 
 
 def test_threads_are_the_cores_divided_among_the_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr("colearn.comparison.launch._cores", lambda: 5)
+    monkeypatch.setattr("colearn.runs.comparison.launch._cores", lambda: 5)
     seen = tmp_path / "seen"
 
     def command(file: Path, folder: Path, resume: bool) -> list[str]:
@@ -236,7 +236,7 @@ def test_it_says_from_where_a_run_goes_on(tmp_path):
 
 
 def test_two_comparisons_do_not_share_a_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("colearn.record.place._SECONDS", 0.0)
+    monkeypatch.setattr("colearn.runs.record.place._SECONDS", 0.0)
     with held_folder(tmp_path), pytest.raises(CheckpointError, match="another process is at work"):
         run(config(), tmp_path)
 
@@ -296,7 +296,7 @@ def test_a_single_run_and_a_bare_folder_can_be_reported(tmp_path):
 def test_the_terminal_shows_an_interval_or_says_that_one_seed_has_none(
     tmp_path, capsys, seeds, shown
 ):
-    from colearn.cli.compare import _show
+    from colearn.entry.cli.compare import _show
 
     run(config(seeds=seeds), tmp_path)
     _show(tmp_path)

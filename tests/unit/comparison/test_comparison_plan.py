@@ -7,11 +7,11 @@ import pytest
 from fabricated_config import comparison_config as config
 from fabricated_config import register
 
-from colearn.comparison.claim import check_claim, claim
-from colearn.comparison.plan import config_of, make_plan
 from colearn.config import load_config
 from colearn.errors import CheckpointError, ConfigError
-from colearn.record import RunRecord
+from colearn.runs.comparison.claim import check_claim, claim
+from colearn.runs.comparison.plan import config_of, make_plan
+from colearn.runs.record import RunRecord
 
 
 @pytest.fixture(autouse=True)

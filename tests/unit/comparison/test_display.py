@@ -7,14 +7,14 @@ import sys
 import pytest
 from rich.console import Console
 
-from colearn.comparison.progress import Bars, Goal, Lines, watch
+from colearn.runs.comparison.progress import Bars, Goal, Lines, watch
 
 GOALS = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
 
 CELL = """
 from rich.console import Console
-from colearn.comparison.progress import Goal, watch
-from colearn.record.tail import Status
+from colearn.runs.comparison.progress import Goal, watch
+from colearn.runs.record.tail import Status
 
 goals = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
 with watch(Console(), goals) as shown:

@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from colearn.models.sources import first_change
-from colearn.record.writer import _same_objects
 from colearn.registry.code_files import definition_digest, object_digest
+from colearn.runs.record.writer import _same_objects
 
 CODE = """
 def paid(completions, **_):

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from colearn.comparison.progress import Bars, Goal, Lines, RemainingTime
-from colearn.record.tail import Status
+from colearn.runs.comparison.progress import Bars, Goal, Lines, RemainingTime
+from colearn.runs.record.tail import Status
 
 
 class Clock:

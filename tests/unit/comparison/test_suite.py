@@ -14,9 +14,9 @@ import yaml
 from fabricated_config import register
 from rich.console import Console
 
-from colearn.comparison.suite import compare_suite, plan_suite, report_suite
 from colearn.config import SuiteSettings, is_suite, load_config, load_suite
 from colearn.errors import CheckpointError, ColearnError, ConfigError
+from colearn.runs.comparison.suite import compare_suite, plan_suite, report_suite
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pytest
 
-from colearn.comparison.plan import config_of
 from colearn.config import load_config, shipped_configs
 from colearn.errors import ConfigError
+from colearn.runs.comparison.plan import config_of
 
 
 @lru_cache

@@ -13,8 +13,8 @@ import colearn
 from colearn.config import build_algorithm, load_config, load_suite
 from colearn.config.elsewhere import as_argument
 from colearn.config.trl_names import TRL_NAMES
+from colearn.engines.kinds import VLLMServer
 from colearn.errors import ConfigError
-from colearn.generate.kinds import VLLMServer
 from colearn.registry import names, task_class
 
 CONFIG = {"task": {"name": "str_build"}, "models": {"*": {"path": "embedded"}}}

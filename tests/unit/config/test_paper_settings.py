@@ -13,8 +13,8 @@ import pytest
 import yaml
 from offline_configs import offline
 
-from colearn.comparison.plan import config_of
 from colearn.config import Config, build_algorithm, build_task
+from colearn.runs.comparison.plan import config_of
 from colearn.tasks.open_spiel.programs import MCTS, Equilibrium
 
 PAGE = Path(__file__).parents[3] / "docs" / "papers" / "settings.md"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from colearn.comparison.plan import make_plan
 from colearn.config import build_algorithm, load_config
-from colearn.credit.mixed import Mixed
 from colearn.errors import ConfigError
+from colearn.methods.credit.mixed import Mixed
 from colearn.models.missing_folder import refuse_missing_folder
 from colearn.rollout.shapes import KaryTree
+from colearn.runs.comparison.plan import make_plan
 
 
 def test_a_part_is_named_alone() -> None:

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from colearn.contract.held_out import hold_out, row_key, separate
-from colearn.gateway.items import read_items
+from colearn.programs.gateway.items import read_items
+from colearn.programs.workflow.declared import DeclaredWorkflow
 from colearn.tasks.coder_tester.data import load_problems as coder_problems
 from colearn.tasks.coop_humaneval.data import load_problems as joint_problems
 from colearn.tasks.dataset.task import Dataset
@@ -20,7 +21,6 @@ from colearn.tasks.search.world import World
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.data import load_texts
 from colearn.text.notes import note_once
-from colearn.workflow.declared import DeclaredWorkflow
 
 
 @pytest.fixture(autouse=True)

@@ -10,19 +10,19 @@ import pytest
 from credited import credited
 from trees import chain, tree
 
-from colearn.advantage.gae import GAE
-from colearn.advantage.raw_return import RawReturn
 from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract.reward_credit import earned
-from colearn.credit.backward import Backward
-from colearn.credit.invocation import Invocation
-from colearn.credit.mixed import Mixed
-from colearn.credit.payoff import Payoff
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Node, Outcome, Sources, Tree
 from colearn.errors import ConfigError
-from colearn.experiment.evaluation.played import mean_objective, mean_returns
-from colearn.record.metric_names import of_agent
-from colearn.types import Node, Outcome, Sources, Tree
+from colearn.methods.advantage.gae import GAE
+from colearn.methods.advantage.raw_return import RawReturn
+from colearn.methods.credit.backward import Backward
+from colearn.methods.credit.invocation import Invocation
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.payoff import Payoff
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.runs.record.metric_names import of_agent
+from colearn.training.evaluation.played import mean_objective, mean_returns
 
 Edges = Mapping[int, Mapping[str, Any]]
 """By node, fields of `Node` that differ."""

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from trees import chain
 
-from colearn.advantage.counterfactual import CounterfactualBaseline
 from colearn.contract import CounterfactualValues
 from colearn.contract.packing import with_marks
-from colearn.critic.counterfactual import Counterfactual
+from colearn.contract.types import Action
 from colearn.errors import ConfigError
-from colearn.experiment.update.metrics import advantage_metrics
+from colearn.methods.advantage.counterfactual import CounterfactualBaseline
+from colearn.methods.critic.counterfactual import Counterfactual
 from colearn.registry import algorithm_class
 from colearn.rollout.shapes import Chain, CounterfactualChain
-from colearn.types import Action
+from colearn.training.update.metrics import advantage_metrics
 
 AGENTS = ("ada", "ben")
 

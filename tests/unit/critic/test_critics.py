@@ -6,11 +6,11 @@ from trees import chain, tree
 from updates import new_critics
 
 from colearn.contract.rows import Mark
-from colearn.critic.centralized import TEAM, Centralized
-from colearn.critic.decentralized import Decentralized
-from colearn.critic.stream import text_stream
-from colearn.critic.tokenwise import Tokenwise
-from colearn.types import Action, Node, Observation, Tree
+from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.methods.critic.centralized import TEAM, Centralized
+from colearn.methods.critic.decentralized import Decentralized
+from colearn.methods.critic.stream import text_stream
+from colearn.methods.critic.tokenwise import Tokenwise
 
 TURN = chain([1.0], global_info="turn 1 of 1")
 ROOT, END = TURN.nodes

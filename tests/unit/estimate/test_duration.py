@@ -8,12 +8,12 @@ import pytest
 from estimated import *  # noqa: F403 - fixtures
 
 from colearn.contract import EngineNeeds
+from colearn.engines.kinds import VLLM, Transformers, VLLMServer
+from colearn.engines.vllm_options import OVERHEAD
 from colearn.estimate.accelerators import ACCELERATORS, accelerator
 from colearn.estimate.duration import KERNEL, PRODUCTS
 from colearn.estimate.machine import known_devices, read_machine
 from colearn.estimate.run_estimate import Estimate
-from colearn.generate.kinds import VLLM, Transformers, VLLMServer
-from colearn.generate.vllm_options import OVERHEAD
 
 GIB = 2**30
 

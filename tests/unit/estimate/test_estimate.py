@@ -17,12 +17,12 @@ from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.script import ONE_TOKEN, Rehearsed, Script, read_script, rehearse
 from colearn.estimate.workload import read_workload
-from colearn.learn.kinds import Local
-from colearn.learn.zero_memory import kept_by_zero
 from colearn.registry import task_class
 from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.tasks.wrappers import Discussion, Pipeline
+from colearn.training.learners.kinds import Local
+from colearn.training.learners.zero_memory import kept_by_zero
 
 
 def test_a_ledger_counts_what_is_alive_at_most() -> None:

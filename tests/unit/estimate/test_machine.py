@@ -13,13 +13,13 @@ from tiny import register, save_model
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
-from colearn.agents import ChatFormat
-from colearn.cli import app
 from colearn.config import load_config, shipped_configs
+from colearn.entry.cli import app
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.estimate.machine import Machine, read_machine
 from colearn.estimate.stand_ins import published_config, stand_in_tokenizer
+from colearn.rollout.agents import ChatFormat
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from tiny import Notes, register, save_model
 from colearn.config import load_config, resolve
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate import estimate
-from colearn.experiment.evaluation.checked import check_evaluation
-from colearn.experiment.load_team import load_team
+from colearn.training.evaluation.checked import check_evaluation
+from colearn.training.load_team import load_team
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from colearn.config import SamplingSettings
-from colearn.export import AgentManifest
-from colearn.export.usage import usage
+from colearn.deploy.export import AgentManifest
+from colearn.deploy.export.usage import usage
 
 
 def told(

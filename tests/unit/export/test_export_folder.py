@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from safetensors import SafetensorError
 
+from colearn.deploy.export import verify
+from colearn.deploy.export.staging import staged
 from colearn.errors import ConfigError
-from colearn.export import verify
-from colearn.export.staging import staged
-from colearn.record.checksums import write_checksums
+from colearn.runs.record.checksums import write_checksums
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from tiny import byte_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
 
-from colearn.agents import ChatFormat
 from colearn.config import SamplingSettings
+from colearn.contract.types import Action
+from colearn.deploy.export.agent_folders import save_generation_config
+from colearn.deploy.export.template import spells_training, write_template
 from colearn.errors import ConfigError
-from colearn.export.agent_folders import save_generation_config
-from colearn.export.template import spells_training, write_template
-from colearn.types import Action
+from colearn.rollout.agents import ChatFormat
 
 QWEN = ("<|endoftext|>", "<|im_end|>", "<|im_start|>")
 GEMMA = ("<pad>", "<end_of_turn>", "<start_of_turn>", "<bos>")

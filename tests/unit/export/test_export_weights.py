@@ -13,8 +13,8 @@ from tiny import save_model
 from transformers import AutoModelForCausalLM
 
 from colearn.config import LoRASettings, load_config
-from colearn.export.agent_folders import _manifest
-from colearn.export.weights import save_merged
+from colearn.deploy.export.agent_folders import _manifest
+from colearn.deploy.export.weights import save_merged
 from colearn.models.base import Base
 from colearn.models.network import Network
 

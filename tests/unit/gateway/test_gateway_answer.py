@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from colearn.contract import ActionRequest, Player, SampledAction, TokenAnswer
-from colearn.gateway.answer import completion
-from colearn.gateway.contexts import Context
-from colearn.gateway.state import GatewayCall
-from colearn.types import Action, Observation
+from colearn.contract.types import Action, Observation
+from colearn.programs.gateway.answer import completion
+from colearn.programs.gateway.contexts import Context
+from colearn.programs.gateway.state import GatewayCall
 
 TOKENS = [
     {"token": "blue", "logprob": -0.25, "bytes": [98, 108, 117, 101], "top_logprobs": []},

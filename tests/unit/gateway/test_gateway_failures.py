@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from colearn.gateway.failures import last_words, raised
-from colearn.gateway.program_run import ProgramRun
-from colearn.gateway.programs import CommandProgram, Endpoints
+from colearn.programs.gateway.failures import last_words, raised
+from colearn.programs.gateway.program_run import ProgramRun
+from colearn.programs.gateway.programs import CommandProgram, Endpoints
 
 URLS = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from colearn.client.protocol.schema import ChatRequest
-from colearn.gateway.contexts import Context, read_request
-from colearn.gateway.payments import payment, read_result
-from colearn.gateway.program_run import Paid, ProgramRun
-from colearn.gateway.state import GatewayCall, GatewayState
-from colearn.gateway.task import Gateway
-from colearn.types import Observation
-from colearn.workflow.record import CallResult, Payment
+from colearn.contract.types import Observation
+from colearn.deploy.client.protocol.schema import ChatRequest
+from colearn.programs.gateway.contexts import Context, read_request
+from colearn.programs.gateway.payments import payment, read_result
+from colearn.programs.gateway.program_run import Paid, ProgramRun
+from colearn.programs.gateway.state import GatewayCall, GatewayState
+from colearn.programs.gateway.task import Gateway
+from colearn.programs.workflow.record import CallResult, Payment
 
 EMPTY = Context(None, ())
 

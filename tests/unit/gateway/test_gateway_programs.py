@@ -13,9 +13,14 @@ from typing import Any
 
 import pytest
 
-from colearn.gateway import programs
-from colearn.gateway.program_run import ProgramRun
-from colearn.gateway.programs import CommandProgram, Endpoints, FunctionProgram, WorkerProgram
+from colearn.programs.gateway import programs
+from colearn.programs.gateway.program_run import ProgramRun
+from colearn.programs.gateway.programs import (
+    CommandProgram,
+    Endpoints,
+    FunctionProgram,
+    WorkerProgram,
+)
 
 URLS = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import ChatRequest, parse
-from colearn.gateway.requests import check_request
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import ChatRequest, parse
+from colearn.programs.gateway.requests import check_request
 
 VALUES = {"top_p": 1.0, "top_k": 1, "seed": 0}
 """Also those that would change nothing, and those that are false."""

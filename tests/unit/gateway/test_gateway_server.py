@@ -12,10 +12,10 @@ from typing import Any, cast
 import pytest
 from starlette.testclient import TestClient
 
-from colearn.gateway.app import build_app
-from colearn.gateway.program_run import ProgramRun
-from colearn.gateway.programs import WorkerProgram
-from colearn.gateway.server import GatewayServer
+from colearn.programs.gateway.app import build_app
+from colearn.programs.gateway.program_run import ProgramRun
+from colearn.programs.gateway.programs import WorkerProgram
+from colearn.programs.gateway.server import GatewayServer
 
 
 @pytest.fixture

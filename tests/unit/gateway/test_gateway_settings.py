@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.gateway.program_run import ProgramRun
-from colearn.gateway.task import Gateway
+from colearn.programs.gateway.program_run import ProgramRun
+from colearn.programs.gateway.task import Gateway
 
 ITEMS = "tests.helpers.gateway_programs:items"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse
-from colearn.gateway.program_run import PendingRequest
-from colearn.gateway.stream import Streamed
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse
+from colearn.programs.gateway.program_run import PendingRequest
+from colearn.programs.gateway.stream import Streamed
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 LOGPROBS = {"content": [{"token": "hi", "logprob": -1.0}]}

@@ -7,8 +7,8 @@ import torch
 from colearn.contract import PolicyBatch
 from colearn.contract.algorithm import ValueLoss
 from colearn.errors import ConfigError
-from colearn.loss.policy_gradient import PolicyGradient
-from colearn.loss.value import value_loss
+from colearn.methods.loss.policy_gradient import PolicyGradient
+from colearn.methods.loss.value import value_loss
 
 # Two actions of two and three tokens.
 OLD = torch.tensor([-1.0, -2.0, -0.5, -0.5, -3.0])

@@ -19,14 +19,14 @@ from tiny import byte_tokenizer, register, save_model
 from transformers import AutoModelForCausalLM
 
 from colearn.config import load_config, resolve
+from colearn.deploy.export import export_run
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
-from colearn.experiment.loop import Experiment
-from colearn.export import export_run
 from colearn.models.digests import file_digests
 from colearn.models.folders import with_folders
 from colearn.models.load import check_model
 from colearn.models.merging import merged_folder
+from colearn.training.loop import Experiment
 
 IDS = torch.arange(5, 25)[None]
 FIELD = "models.ada.path"

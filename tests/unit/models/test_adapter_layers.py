@@ -12,15 +12,15 @@ from safetensors.torch import load_file
 from tiny import Cast, Notes, behaviour, byte_tokenizer, forced, gap, play, tiny_model
 from transformers import AutoModelForCausalLM
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.config import LoRASettings
 from colearn.contract import Sampling
+from colearn.deploy.export.weights import save_adapter, save_merged
+from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError
-from colearn.export.weights import save_adapter, save_merged
-from colearn.generate.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
+from colearn.rollout.agents import AgentSpec, ChatFormat
 
 IDS = torch.arange(5, 25)[None]
 TARGETS: list[tuple[Any, int]] = [

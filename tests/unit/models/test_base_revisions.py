@@ -21,21 +21,21 @@ from tiny import byte_tokenizer, tiny_model
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForSequenceClassification
 
 from colearn.config import LoRASettings
+from colearn.deploy.export import AgentManifest
+from colearn.deploy.serve.agent import ServedAgent
+from colearn.deploy.serve.vllm import vllm_command
 from colearn.errors import ConfigError
 from colearn.estimate.architecture import Architectures
-from colearn.export import AgentManifest
+from colearn.methods.values.critic_folder import CriticManifest, save_critic
+from colearn.methods.values.loaded import load_critic
 from colearn.models.adapter_folder import bottom
 from colearn.models.base import Base
 from colearn.models.digests import file_digests
 from colearn.models.load import check_model
 from colearn.models.merging import merged_folder
 from colearn.models.network import Network, ValueHead
-from colearn.record.checksums import write_checksums
-from colearn.serve.agent import ServedAgent
-from colearn.serve.vllm import vllm_command
+from colearn.runs.record.checksums import write_checksums
 from colearn.tasks.rewards.reward_model import RewardModel
-from colearn.value_model.critic_folder import CriticManifest, save_critic
-from colearn.value_model.loaded import load_critic
 
 FIELD = "models.ada.path"
 NAME = "org/tiny"

@@ -10,12 +10,12 @@ from tiny import CHAT, Notes, byte_tokenizer, register, tiny_model
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from colearn.agents import ChatFormat, dialogue_spans
 from colearn.config import Config
+from colearn.contract.types import Action
 from colearn.errors import ConfigError
 from colearn.estimate.run_estimate import estimate
-from colearn.experiment.load_team import load_team
-from colearn.types import Action
+from colearn.rollout.agents import ChatFormat, dialogue_spans
+from colearn.training.load_team import load_team
 
 
 def added_marker(folder: Path) -> str:

@@ -9,7 +9,7 @@ from tiny import register, save_model
 
 from colearn.config import Config
 from colearn.errors import ConfigError
-from colearn.experiment.load_team import load_team
+from colearn.training.load_team import load_team
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import save_model
 
-from colearn.agents import ChatFormat, template_text
 from colearn.errors import ConfigError
 from colearn.models.load import (
     check_model,
@@ -24,6 +23,7 @@ from colearn.models.load import (
     load_tokenizer,
     read_config,
 )
+from colearn.rollout.agents import ChatFormat, template_text
 
 FIELD = "models.*.path"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from colearn.contract import Sampling
+from colearn.engines.sampling import BLOCK, TokenDrawing, read
 from colearn.errors import ConfigError
-from colearn.generate.sampling import BLOCK, TokenDrawing, read
 from colearn.models.load import load_base, load_tokenizer
 from tests.helpers.tiny import save_model
 

@@ -13,8 +13,8 @@ from tiny import tiny_model
 from torch import nn
 
 from colearn.config import LoRASettings
+from colearn.deploy.export.weights import check_adapter, rounded_type
 from colearn.errors import ConfigError
-from colearn.export.weights import check_adapter, rounded_type
 from colearn.models.base import Base
 from colearn.models.kept_change import kept_change
 from colearn.models.network import Network

@@ -9,9 +9,9 @@ import pytest
 from tiny import byte_tokenizer, save_model
 from transformers import AutoTokenizer
 
-from colearn.agents import ChatFormat
 from colearn.errors import ConfigError
 from colearn.models.load import load_tokenizer
+from colearn.rollout.agents import ChatFormat
 from colearn.text.notes import note_once
 
 

@@ -9,16 +9,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from colearn.agents import AgentSpec, ChatFormat
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.contract.rows import Mark, Piece, Row
-from colearn.generate.model_folder import write_model
-from colearn.generate.transformers import TransformersEngine
-from colearn.learn.next_tokens import next_probabilities
+from colearn.engines.model_folder import write_model
+from colearn.engines.transformers import TransformersEngine
 from colearn.models.base import Base
 from colearn.models.load import check_model
 from colearn.models.logit_check import check_logits
 from colearn.models.network import Network
+from colearn.rollout.agents import AgentSpec, ChatFormat
+from colearn.training.learners.next_tokens import next_probabilities
 from tests.helpers.tiny import byte_tokenizer, model_that_reads_images
 
 IDS = (5, 80, 81, 82)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny import Notes, cast
 
-from colearn.generate.transformers import share_cores
+from colearn.engines.transformers import share_cores
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import KaryTree
 
@@ -33,7 +33,7 @@ def test_small_models_take_turns(two_threads):
 
 
 def test_large_models_have_a_thread_each(two_threads, monkeypatch):
-    monkeypatch.setattr("colearn.generate.transformers.LARGE", 1)
+    monkeypatch.setattr("colearn.engines.transformers.LARGE", 1)
     _, generators = separate()
     share_cores(generators)
     assert [one.threads for one in generators] == [(1, 2), (1, 2)]
@@ -41,14 +41,14 @@ def test_large_models_have_a_thread_each(two_threads, monkeypatch):
 
 
 def test_on_one_thread_models_take_turns(monkeypatch):
-    monkeypatch.setattr("colearn.generate.transformers.LARGE", 1)
+    monkeypatch.setattr("colearn.engines.transformers.LARGE", 1)
     _, generators = separate()
     share_cores(generators)
     assert [one.place for one in generators] == ["cpu", "cpu"]
 
 
 def test_shared_cores_change_no_token_and_leave_torchs_threads(two_threads, monkeypatch):
-    monkeypatch.setattr("colearn.generate.transformers.LARGE", 1)
+    monkeypatch.setattr("colearn.engines.transformers.LARGE", 1)
 
     def said(team):
         trees, _ = grow(Notes(), Notes().items("train"), team.players, KaryTree(2), seed=0)

@@ -9,9 +9,9 @@ import torch
 from tiny import save_model
 
 from colearn.config import load_config, resolve
-from colearn.experiment.hosts.local_team import local_team
 from colearn.models.load import Tokenizers
 from colearn.models.torch_settings import use_threads
+from colearn.training.hosts.local_team import local_team
 
 
 @pytest.fixture(autouse=True)

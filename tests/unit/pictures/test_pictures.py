@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from colearn.contract.picture import Cell, Panel, Picture
+from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.errors import CheckpointError
-from colearn.record.transcript import transcript
-from colearn.report import write_report
-from colearn.report.draw_picture import SIDE, Drawing, changed
+from colearn.runs.record.transcript import transcript
+from colearn.runs.report import write_report
+from colearn.runs.report.draw_picture import SIDE, Drawing, changed
 from colearn.tasks.house_build.task import HouseBuild
 from colearn.tasks.str_build.task import StrBuild
-from colearn.types import Action, Node, Observation, Tree
 
 AGENTS = ("left", "right")
 

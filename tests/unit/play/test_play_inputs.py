@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tiny import register
 
-from colearn.cli import main
 from colearn.config import dump_config, load_config
+from colearn.deploy.play import load_source, make_team
+from colearn.deploy.play.source import agent_settings
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
-from colearn.play import load_source, make_team
-from colearn.play.source import agent_settings
 
 URLS = ("builder_1=http://127.0.0.1:1", "builder_2=http://127.0.0.1:2/v1")
 AGENTS = ("builder_1", "builder_2")

@@ -13,14 +13,14 @@ from scripted_endpoint import ScriptedEndpoint
 from tiny import Notes
 from typer.testing import CliRunner
 
-from colearn.cli import app
-from colearn.client.async_agent import AsyncRemoteAgent
 from colearn.config import EvaluationSettings, load_config
+from colearn.deploy.client.async_agent import AsyncRemoteAgent
+from colearn.deploy.play import Person, Played, play
+from colearn.deploy.play.seat import seen_from
+from colearn.deploy.play.team import make_team
+from colearn.deploy.play.watch import Watch, watch_app, watched
+from colearn.entry.cli import app
 from colearn.errors import ConfigError
-from colearn.play import Person, Played, play
-from colearn.play.seat import seen_from
-from colearn.play.team import make_team
-from colearn.play.watch import Watch, watch_app, watched
 from colearn.tasks.open_spiel import OpenSpiel
 
 

@@ -17,28 +17,28 @@ from fastapi.responses import JSONResponse
 from scripted_endpoint import ScriptedEndpoint, count_words, status
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat, Program, language_players
-from colearn.agents.cast.seats import Own
-from colearn.agents.programs import Says
-from colearn.client.async_agent import AsyncRemoteAgent
-from colearn.client.endpoint import AgentLost
 from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, TokenAnswer, TokenHistory, TokenRequest
 from colearn.contract.picture import Cell, Panel, Picture
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Action, Observation, Outcome
+from colearn.deploy.client.async_agent import AsyncRemoteAgent
+from colearn.deploy.client.endpoint import AgentLost
+from colearn.deploy.play import Played, play
 from colearn.errors import TaskError
-from colearn.experiment.evaluation.evaluate import evaluate_team
-from colearn.experiment.processes import Processes
-from colearn.play import Played, play
-from colearn.record.transcript import transcript
-from colearn.types import Action, Observation, Outcome
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents.cast.seats import Own
+from colearn.rollout.agents.programs import Says
+from colearn.runs.record.transcript import transcript
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.processes import Processes
 
 AGENTS = ("ada", "ben")
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.client.endpoint.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("colearn.deploy.client.endpoint.FIRST_WAIT", 0.01)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from colearn.deploy.play.person import Person
+from colearn.deploy.play.watch import FILES, LIMITS, Watch, watch_app
 from colearn.errors import ConfigError
-from colearn.play.person import Person
-from colearn.play.watch import FILES, LIMITS, Watch, watch_app
 
 
 @pytest.fixture

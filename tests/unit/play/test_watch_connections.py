@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from colearn.play import watch
+from colearn.deploy.play import watch
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])

@@ -7,9 +7,9 @@ import pytest
 from tiny import save_model
 
 from colearn.errors import ConfigError
+from colearn.programs.workflow.qa import Dense, Folder, Passage, Passages
+from colearn.programs.workflow.qa.dense import _Encoder, _index
 from colearn.tasks.search import MHGPOTeam
-from colearn.workflow.qa import Dense, Folder, Passage, Passages
-from colearn.workflow.qa.dense import _Encoder, _index
 
 TEXTS = tuple(Passage(f"t{n}", " ".join(["word"] * n + [str(n)])) for n in range(1, 6))
 

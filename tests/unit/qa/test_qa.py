@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-import colearn.workflow.qa.retriever as module
+import colearn.programs.workflow.qa.retriever as module
 from colearn.errors import ConfigError, MissingExtra
-from colearn.workflow.qa import (
+from colearn.programs.workflow.qa import (
     BM25,
     Folder,
     Passage,

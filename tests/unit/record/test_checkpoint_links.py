@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.files.cache import cache_folder
-from colearn.record.checkpoints import Checkpoints
-from colearn.record.fields import Progress
+from colearn.programs.files.cache import cache_folder
+from colearn.runs.record.checkpoints import Checkpoints
+from colearn.runs.record.fields import Progress
 
 
 @pytest.mark.parametrize(

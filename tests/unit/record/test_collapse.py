@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from colearn.experiment.collapse_metrics import collapse_metrics
-from colearn.record.collapse import PATIENCE, CollapseWatch, Finding, Sign, sentence, signs
-from colearn.types import Observation
+from colearn.contract.types import Observation
+from colearn.runs.record.collapse import PATIENCE, CollapseWatch, Finding, Sign, sentence, signs
+from colearn.training.collapse_metrics import collapse_metrics
 from tests.helpers.trees import chain, tree
 
 TEAM = frozenset({"team"})

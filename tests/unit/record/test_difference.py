@@ -10,8 +10,8 @@ import pytest
 
 from colearn.config import load_config
 from colearn.errors import ConfigError
-from colearn.record import RunWriter
-from colearn.record.difference import first_difference
+from colearn.runs.record import RunWriter
+from colearn.runs.record.difference import first_difference
 
 
 def plain(steps: int, **sections: Any) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import pytest
 
 import colearn
 from colearn.config import load_config
+from colearn.entry.python.place import run_folder
 from colearn.errors import ConfigError
-from colearn.record import open_run
-from colearn.record.place import named_folder
-from colearn.trainer.place import run_folder
+from colearn.runs.record import open_run
+from colearn.runs.record.place import named_folder
 
 
 @pytest.mark.parametrize("name", ["", " ", "\t\n"])

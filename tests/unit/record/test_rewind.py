@@ -11,7 +11,7 @@ import pytest
 import colearn
 from colearn.config import Config
 from colearn.errors import CheckpointError
-from colearn.record import Progress, RunWriter
+from colearn.runs.record import Progress, RunWriter
 
 CONFIG = Config.model_validate(
     {

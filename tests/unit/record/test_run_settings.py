@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from colearn.errors import CheckpointError
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
 
 
 def written(folder, **settings):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from colearn.record.tail import MetricsTail, NotesTail, Status
+from colearn.runs.record.tail import MetricsTail, NotesTail, Status
 from colearn.text.notes import note
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from colearn.contract.timeline import BusyTime, Timed, Timeline, updates
-from colearn.record.time_use import bottleneck, shares, time_use
+from colearn.runs.record.time_use import bottleneck, shares, time_use
 
 # the generator samples 0-4 and 5-6, ann updates 4-8 and bob 5-10, nobody works from 10 to 12
 SPANS = [

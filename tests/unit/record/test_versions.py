@@ -9,7 +9,7 @@ import pytest
 
 import colearn
 from colearn.errors import CheckpointError
-from colearn.record import RunFolder
+from colearn.runs.record import RunFolder
 from tests.helpers.fabricated_runs import record
 
 

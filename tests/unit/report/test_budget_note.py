@@ -5,9 +5,9 @@ import json
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.report.finding import budget_note, unequal_note
-from colearn.report.source import read_source
-from colearn.report.summarise import summarise
+from colearn.runs.report.finding import budget_note, unequal_note
+from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
 
 
 @pytest.mark.parametrize("used", [[400], [440, 430], []])

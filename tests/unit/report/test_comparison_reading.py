@@ -10,10 +10,10 @@ import pytest
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
-from colearn.record import RunFolder, read_run
-from colearn.report import write_report
-from colearn.report.finding import compare_pairs, headline
-from colearn.statistics.over_seeds import MeanEstimate
+from colearn.runs.over_seeds import MeanEstimate
+from colearn.runs.record import RunFolder, read_run
+from colearn.runs.report import write_report
+from colearn.runs.report.finding import compare_pairs, headline
 
 
 @pytest.mark.parametrize(

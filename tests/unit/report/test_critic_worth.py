@@ -9,9 +9,9 @@ from typing import Any
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.report import write_report
-from colearn.report.source import read_source
-from colearn.report.summarise import summarise
+from colearn.runs.report import write_report
+from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
 
 
 def turn(at: int = 0, **changes: Any) -> dict[str, Any]:

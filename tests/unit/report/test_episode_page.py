@@ -9,9 +9,9 @@ import fabricated_runs as fabricated
 import pytest
 
 from colearn.errors import CheckpointError
-from colearn.record import Episode
-from colearn.report.episode_page import write_episode_page
-from colearn.report.transcripts import PicturedEpisode
+from colearn.runs.record import Episode
+from colearn.runs.report.episode_page import write_episode_page
+from colearn.runs.report.transcripts import PicturedEpisode
 
 
 def test_the_page_shows_one_item_before_and_after_training(tmp_path: Path) -> None:

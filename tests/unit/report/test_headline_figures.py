@@ -11,11 +11,11 @@ from typing import Any
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.report.critic_worth import TurnSummary, judged
-from colearn.report.source import read_source
-from colearn.report.summarise import summarise
-from colearn.report.tables import tables
-from colearn.statistics.over_seeds import MeanEstimate
+from colearn.runs.over_seeds import MeanEstimate
+from colearn.runs.report.critic_worth import TurnSummary, judged
+from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
+from colearn.runs.report.tables import tables
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 

@@ -14,12 +14,12 @@ import pytest
 from colearn.contract import EvaluateEvent
 from colearn.contract.callback import Measured
 from colearn.contract.task_results import validate_metrics
+from colearn.deploy.serve.server import announced
 from colearn.errors import TaskError
-from colearn.experiment.listeners import _tell
-from colearn.experiment.trackers import CsvTracker
-from colearn.report.result_table import ResultCell, ResultTable
-from colearn.serve.server import announced
+from colearn.runs.report.result_table import ResultCell, ResultTable
 from colearn.text.printable import cell, escape
+from colearn.training.listeners import _tell
+from colearn.training.trackers import CsvTracker
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1"]
 """Those that OWASP lists under CSV injection."""

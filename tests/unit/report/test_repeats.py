@@ -7,11 +7,11 @@ import fabricated_runs as fabricated
 import pytest
 
 import colearn
-from colearn.export.scores import read_scores
-from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord, RunFolder
-from colearn.report import write_report
-from colearn.report.source import read_source
-from colearn.report.summarise import summarise
+from colearn.deploy.export.scores import read_scores
+from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord, RunFolder
+from colearn.runs.report import write_report
+from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
 
 
 def write_untrained(folder, returns, *, updates=0, name="untrained"):

@@ -18,12 +18,12 @@ import pytest
 
 from colearn.config import load_config
 from colearn.errors import CheckpointError
-from colearn.report import write_report
-from colearn.report.settings import settings_table
-from colearn.report.show import show_estimate, show_number
-from colearn.report.source import read_source
-from colearn.report.write import live_page
-from colearn.statistics.over_seeds import MeanEstimate
+from colearn.runs.over_seeds import MeanEstimate
+from colearn.runs.report import write_report
+from colearn.runs.report.settings import settings_table
+from colearn.runs.report.show import show_estimate, show_number
+from colearn.runs.report.source import read_source
+from colearn.runs.report.write import live_page
 from colearn.text.printable import escape
 
 _VOID = {"meta", "img", "br", "source"}

@@ -13,12 +13,12 @@ from typing import Any
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.cli import main
+from colearn.entry.cli import main
 from colearn.errors import CheckpointError
-from colearn.record import RunFolder
-from colearn.record.files import published, write_text
-from colearn.report import write_report
-from colearn.report.episode_page import write_episode_page
+from colearn.runs.record import RunFolder
+from colearn.runs.record.files import published, write_text
+from colearn.runs.report import write_report
+from colearn.runs.report.episode_page import write_episode_page
 
 OWN = "what I wrote"
 NAMES = ("report.html", "summary.json", "table.md", "curves.png")
@@ -141,7 +141,7 @@ def test_a_page_is_bounded_whatever_the_run_wrote(
         for turn in line["turns"]:
             turn.update(observations={"ada": long}, actions={"ada": long})
 
-    monkeypatch.setattr("colearn.report.write.MOST_CURVES", 2)
+    monkeypatch.setattr("colearn.runs.report.write.MOST_CURVES", 2)
     more = {f"metric {number}": 1.0 for number in range(5)}
     changed_lines(folder / "episodes.jsonl", lengthen)
     changed_lines(folder / "metrics.jsonl", lambda line: line["metrics"].update(more))

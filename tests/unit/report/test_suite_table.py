@@ -13,9 +13,9 @@ from rich.console import Console
 
 import colearn
 from colearn.config import SuiteSettings
-from colearn.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
-from colearn.report.suite_report import print_suite_table, write_suite_report
-from colearn.report.suite_table import read_figures
+from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
+from colearn.runs.report.suite_report import print_suite_table, write_suite_report
+from colearn.runs.report.suite_table import read_figures
 
 SUITE = SuiteSettings.model_validate(
     {

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from colearn.errors import CheckpointError
-from colearn.report.source import read_source
+from colearn.runs.report.source import read_source
 from tests.helpers.fabricated_runs import write_run
 
 

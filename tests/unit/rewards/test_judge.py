@@ -7,7 +7,7 @@ import pickle
 import pytest
 from fastapi.responses import JSONResponse, Response
 
-from colearn.client.endpoint import AgentLost, Endpoint, Refused
+from colearn.deploy.client.endpoint import AgentLost, Endpoint, Refused
 from colearn.errors import ConfigError
 from colearn.tasks.rewards.judge import Judge
 from tests.helpers.scripted_endpoint import ScriptedEndpoint, cut_off, status

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from colearn.contract.types import Action, Node, Observation
 from colearn.errors import ConfigError
 from colearn.rollout.context_limit import context_tokens, overlong
-from colearn.types import Action, Node, Observation
 
 
 def shown(tokens: int, *, fresh: bool = False) -> Observation:

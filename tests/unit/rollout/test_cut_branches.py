@@ -9,10 +9,10 @@ from tiny import Notes, cast
 from colearn.algorithms.at_grpo import ATGRPO
 from colearn.config import build_algorithm, build_task, load_config
 from colearn.contract import DecPOMDP
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, TaskError
 from colearn.rollout.grow import grow
 from colearn.tasks.wrappers.pipeline import Pipeline
-from colearn.types import Outcome
 
 
 def algorithm(task: str = "plan_path", **parts: object):

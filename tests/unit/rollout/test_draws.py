@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene
 
-from colearn.agents.cast.seats import Own
 from colearn.contract import ActionRequest, Player, Round, TokenAnswer
 from colearn.contract.seeding import Key, action_seed, derive_rng
-from colearn.learn.minibatch import UpdateSchedule
+from colearn.contract.types import Action, Node, Tree
+from colearn.rollout.agents.cast.seats import Own
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import KaryTree
-from colearn.types import Action, Node, Tree
+from colearn.training.learners.minibatch import UpdateSchedule
 
 SEED = 3
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tiny import Notes, byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat, Language, Program, language_players
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
+from colearn.contract.types import Action
 from colearn.rollout import lockstep
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program, language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.types import Action
 
 
 class Noted(BatchEngine):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tiny import Notes
 
-from colearn.agents import Program
 from colearn.contract import ActionRequest, Player, TokenAnswer, View
+from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.errors import ConfigError
+from colearn.rollout.agents import Program
 from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import Action, Node, Observation, Tree
 
 
 class Numbers(Player):

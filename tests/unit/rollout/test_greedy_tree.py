@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colearn.advantage.agent_turn_groups import AgentTurn
-from colearn.agents import Program
-from colearn.agents.programs import Says
 from colearn.contract import (
     ActionRequest,
     Credit,
@@ -20,13 +17,16 @@ from colearn.contract import (
     Player,
     TokenAnswer,
 )
-from colearn.credit.mixed import Mixed
-from colearn.credit.shared_reward import SharedReward
-from colearn.learn.packed_rows import actor_rows
+from colearn.contract.types import Action, Observation, Outcome, Tree
+from colearn.methods.advantage.agent_turn_groups import AgentTurn
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.programs import Says
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.shapes import Cross, KaryTree
-from colearn.types import Action, Observation, Outcome, Tree
+from colearn.training.learners.packed_rows import actor_rows
 
 
 class Numbered(Player):

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from tiny import Notes, Scene, byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat, Program, language_players
-from colearn.agents.cast.seats import Own, Swap
 from colearn.contract import (
     BatchEngine,
     Round,
@@ -22,17 +20,19 @@ from colearn.contract import (
     TokenRequest,
     View,
 )
-from colearn.credit.mixed import Mixed
-from colearn.credit.payoff import Payoff
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import Action, Observation, Outcome, Tree
 from colearn.errors import ConfigError, TaskError
+from colearn.methods.credit.mixed import Mixed
+from colearn.methods.credit.payoff import Payoff
+from colearn.methods.credit.shared_reward import SharedReward
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents.cast.seats import Own, Swap
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
 from colearn.rollout.idle import IDLE
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
-from colearn.types import Action, Observation, Outcome, Tree
 
 
 class Seeded(BatchEngine):

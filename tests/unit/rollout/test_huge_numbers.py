@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from colearn.contract.task_results import validate_metrics, validate_outcome
+from colearn.contract.types import Outcome
 from colearn.errors import TaskError
-from colearn.types import Outcome
-from colearn.workflow.team import Team
+from colearn.programs.workflow.team import Team
 
 
 @pytest.mark.parametrize(

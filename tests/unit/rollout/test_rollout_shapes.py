@@ -1,9 +1,9 @@
 import pytest
 
+from colearn.contract.types import Node, Observation
 from colearn.errors import ConfigError
 from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
-from colearn.types import Node, Observation
 
 TEAM = ("alice", "bob")
 

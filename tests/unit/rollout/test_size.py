@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from tiny import Notes, register
 
-from colearn.comparison.check import tell_large_iterations
-from colearn.comparison.plan import make_plan
 from colearn.config import load_config, resolve
 from colearn.contract import Rollout
 from colearn.rollout.forked_chain import ForkedChain
@@ -16,6 +14,8 @@ from colearn.rollout.forks import Independent
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.rollout.size import joint_actions, largest_iteration, oversized
+from colearn.runs.comparison.check import tell_large_iterations
+from colearn.runs.comparison.plan import make_plan
 
 TEAM = ("ada", "ben")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from colearn.agents import Program
+from colearn.rollout.agents import Program
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.dataset.task import Dataset

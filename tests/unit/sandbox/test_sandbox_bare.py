@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from colearn.sandbox.statements import take_apart
+from colearn.programs.sandbox.statements import take_apart
 
 HELPERS = """
 import math, os.path

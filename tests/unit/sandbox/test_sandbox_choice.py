@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.sandbox import Limits, Output, SandboxPool, choose_mechanism, mechanism, run_tests
-from colearn.sandbox._filter import filter_program
-from colearn.sandbox.place import find_place
+from colearn.programs.sandbox import (
+    Limits,
+    Output,
+    SandboxPool,
+    choose_mechanism,
+    mechanism,
+    run_tests,
+)
+from colearn.programs.sandbox._filter import filter_program
+from colearn.programs.sandbox.place import find_place
 
 
 @pytest.fixture

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from colearn.sandbox._plain import DEEPEST, NotPlain, Opaque, dump, framed, frames, load, receive
+from colearn.programs.sandbox._plain import (
+    DEEPEST,
+    NotPlain,
+    Opaque,
+    dump,
+    framed,
+    frames,
+    load,
+    receive,
+)
 
 PLAIN = (
     *(None, True, False, 0, -1, 127, 128, -129, 10**40, -(10**40)),

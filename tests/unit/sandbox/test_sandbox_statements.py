@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.sandbox.statements import take_apart
+from colearn.programs.sandbox.statements import take_apart
 
 
 def test_each_statement_of_check_with_an_assert_is_one_test() -> None:

@@ -13,17 +13,17 @@ import pytest
 from prefix_tokenizers import KINDS, prefix_tokenizer
 from tiny import byte_tokenizer
 
-from colearn.agents import AgentSpec, ChatFormat, Language
-from colearn.agents.token_bytes import token_bytes
-from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import SampledAction, Sampling, TokenHistory, TokenRequest
-from colearn.gateway.answer import completion
-from colearn.gateway.contexts import Context
-from colearn.gateway.state import GatewayCall
-from colearn.generate.job import DecodingRow, Job, TokenDrawn
-from colearn.serve.completion import ChatAnswer
-from colearn.serve.spelling import Spelling
-from colearn.types import Action, AnswerLimits, Observation
+from colearn.contract.types import Action, AnswerLimits, Observation
+from colearn.deploy.client.protocol.schema import ChatRequest
+from colearn.deploy.serve.completion import ChatAnswer
+from colearn.deploy.serve.spelling import Spelling
+from colearn.engines.job import DecodingRow, Job, TokenDrawn
+from colearn.programs.gateway.answer import completion
+from colearn.programs.gateway.contexts import Context
+from colearn.programs.gateway.state import GatewayCall
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language
+from colearn.rollout.agents.token_bytes import token_bytes
 
 THINK = ("<think>", "</think>")
 CHATS = {

@@ -7,12 +7,12 @@ import json
 import pytest
 from tiny import byte_tokenizer
 
-from colearn.agents import ChatFormat
-from colearn.client.protocol.schema import ChatRequest
 from colearn.contract import Sampling, TokenHistory, TokenRequest
-from colearn.generate.job import Job, TokenDrawn
-from colearn.serve.completion import ChatAnswer
-from colearn.serve.spelling import Spelling
+from colearn.deploy.client.protocol.schema import ChatRequest
+from colearn.deploy.serve.completion import ChatAnswer
+from colearn.deploy.serve.spelling import Spelling
+from colearn.engines.job import Job, TokenDrawn
+from colearn.rollout.agents import ChatFormat
 
 
 def asked(*tools: str) -> ChatRequest:

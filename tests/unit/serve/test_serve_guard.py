@@ -10,12 +10,12 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from colearn.client.loopback import is_loopback
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.limits import RateLimiter
+from colearn.deploy.client.loopback import is_loopback
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.limits import RateLimiter
+from colearn.deploy.serve.access import LOOPBACK, names_to_call, read_token
+from colearn.deploy.serve.guard import Guard
 from colearn.errors import ConfigError
-from colearn.serve.access import LOOPBACK, names_to_call, read_token
-from colearn.serve.guard import Guard
 
 SECRET = "what a client said"
 

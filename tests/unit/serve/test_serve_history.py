@@ -6,11 +6,11 @@ import weakref
 
 import pytest
 
-from colearn.client.protocol.conversation import SentConversation
-from colearn.client.protocol.errors import ServeError
 from colearn.contract import TokenHistory, WindowExceeded
-from colearn.serve.sessions import ServedSession, Sessions
-from colearn.types import Action
+from colearn.contract.types import Action
+from colearn.deploy.client.protocol.conversation import SentConversation
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.serve.sessions import ServedSession, Sessions
 
 
 def test_each_turn_sees_what_its_window_left() -> None:

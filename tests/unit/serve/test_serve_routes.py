@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from fastapi.testclient import TestClient
 
-from colearn.play.watch import FILES, watch_app
-from colearn.serve.app import build_app
+from colearn.deploy.play.watch import FILES, watch_app
+from colearn.deploy.serve.app import build_app
 
 
 def client() -> TestClient:

@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 from tiny import byte_tokenizer
 
-from colearn.agents import ChatFormat
-from colearn.agents.token_bytes import token_bytes
-from colearn.generate.growing_text import GrowingText
-from colearn.serve.spelling import Spelling
+from colearn.deploy.serve.spelling import Spelling
+from colearn.engines.growing_text import GrowingText
+from colearn.rollout.agents import ChatFormat
+from colearn.rollout.agents.token_bytes import token_bytes
 
 CHAT = ChatFormat(byte_tokenizer())
 

@@ -10,13 +10,13 @@ import pytest
 from exported import export_tiny
 from tiny import CHAT, byte_tokenizer
 
-from colearn.agents import ChatFormat
-from colearn.client.protocol.limits import ServerLimits
-from colearn.client.protocol.schema import ChatRequest
-from colearn.record.checksums import write_checksums
-from colearn.serve.agent import ServedAgent
-from colearn.serve.service import Service
-from colearn.types import Action
+from colearn.contract.types import Action
+from colearn.deploy.client.protocol.limits import ServerLimits
+from colearn.deploy.client.protocol.schema import ChatRequest
+from colearn.deploy.serve.agent import ServedAgent
+from colearn.deploy.serve.service import Service
+from colearn.rollout.agents import ChatFormat
+from colearn.runs.record.checksums import write_checksums
 
 ROLE = "be brief"
 REASONING = CHAT.replace("m['content']", "m['content'].replace('</think>', '</think>')", 1)

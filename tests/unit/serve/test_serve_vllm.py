@@ -9,10 +9,10 @@ import pytest
 from exported import export_tiny
 from typer.testing import CliRunner
 
-from colearn.cli import app
+from colearn.deploy.export import AgentManifest
+from colearn.deploy.serve.vllm import vllm_command
+from colearn.entry.cli import app
 from colearn.errors import ConfigError, MissingExtra
-from colearn.export import AgentManifest
-from colearn.serve.vllm import vllm_command
 
 
 def command(folder: Path = Path("out/ada"), **settings: Any) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.learn.sft.dialogues import Dialogue, read_dialogues
+from colearn.training.learners.sft.dialogues import Dialogue, read_dialogues
 
 
 def row(text: str) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tiny import register, save_model
 
-from colearn.cli.sft import sft
 from colearn.config import Config, load_config
 from colearn.config.load import dump_config
+from colearn.entry.cli.sft import sft
 from colearn.errors import ConfigError, MissingExtra
-from colearn.learn.sft import fine_tune, run
+from colearn.training.learners.sft import fine_tune, run
 
 
 @pytest.fixture

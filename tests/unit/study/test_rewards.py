@@ -5,8 +5,8 @@ import json
 import fabricated_runs as fabricated
 import pytest
 
-from colearn.experiment.study.page import rewards_by_agent
-from colearn.report.source import read_source
+from colearn.runs.report.source import read_source
+from colearn.training.study.page import rewards_by_agent
 
 
 def test_a_team_that_is_paid_together_still_has_a_curve_for_each_role(tmp_path):

@@ -4,6 +4,7 @@ script, MHGPO's passage numbers, Stronger-MAS's prompts."""
 import numpy as np
 import pytest
 
+from colearn.programs.workflow.qa import f1
 from colearn.tasks.answers import marked_answer
 from colearn.tasks.coder_tester import reward
 from colearn.tasks.coder_tester.problem import ProgrammingProblem
@@ -14,7 +15,6 @@ from colearn.tasks.math_duo.checker import number, same_expression
 from colearn.tasks.math_duo.data import MathProblem
 from colearn.tasks.plan_path import PlanPath
 from colearn.tasks.search.reading import read_ranking
-from colearn.workflow.qa import f1
 
 RNG = np.random.default_rng(0)
 RIGHT = (

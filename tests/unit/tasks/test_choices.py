@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.debate import AssistantTeam, Debate, Solver
 from colearn.tasks.debate.choices import STEM, letter_of, load_choices
 from colearn.tasks.math_duo.checker import same_expression
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 NEEDS_MATH = pytest.mark.skipif(

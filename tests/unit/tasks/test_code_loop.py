@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError
+from colearn.programs.workflow import Tool
 from colearn.tasks.code_loop import ReflectiveVerification
 from colearn.tasks.code_loop.languages import Report
-from colearn.testing import check_task
-from colearn.types import Outcome
-from colearn.workflow import Tool
 
 RNG = np.random.default_rng(0)
 

@@ -10,16 +10,16 @@ import zlib
 import numpy as np
 import pytest
 
-from colearn.advantage.agent_turn_groups import AgentTurn
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
+from colearn.methods.advantage.agent_turn_groups import AgentTurn
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.coder_tester import problem as problems
 from colearn.tasks.coder_tester import reward as terms
 from colearn.tasks.coder_tester.hub import HUB_SETS, private_cases
 from colearn.tasks.coder_tester.reading import read_test
 from colearn.tasks.coder_tester.running import CaseResult, try_golden, try_test
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 GOOD, WRONG = CaseResult(True, None), CaseResult(False, None)

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError, MissingExtra
-from colearn.sandbox.mechanism import works
+from colearn.programs.sandbox.mechanism import works
 from colearn.tasks.coop_humaneval import CoopHumanEval, parse
 from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.coop_humaneval.reward import Findings, raw_reward
 from colearn.tasks.coop_humaneval.use import Use, find_use
 from colearn.tasks.wrappers import Single
-from colearn.testing import check_task
 
 PUBLISHED = Path(
     os.environ.get("COLEARN_COOP_HUMANEVAL")
@@ -549,7 +549,7 @@ def test_an_unknown_split_is_named():
 
 
 def test_a_machine_without_a_sandbox_is_told_what_to_do(monkeypatch):
-    monkeypatch.setattr("colearn.sandbox.mechanism.works", lambda mechanism: False)
+    monkeypatch.setattr("colearn.programs.sandbox.mechanism.works", lambda mechanism: False)
     with pytest.raises(ConfigError, match=r"^task\.sandbox: 'auto' does not work here; install"):
         play(CoopHumanEval(seconds=1), AUX, MAIN)
 

@@ -14,6 +14,8 @@ import zlib
 import pytest
 
 from colearn.errors import ColearnError, ConfigError
+from colearn.programs.workflow.declared import DeclaredWorkflow
+from colearn.programs.workflow.qa import Folder
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.coder_tester.hub import private_cases
 from colearn.tasks.coop_humaneval import CoopHumanEval
@@ -24,8 +26,6 @@ from colearn.tasks.search import ParallelRetrieval
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.tldr import TLDR
 from colearn.text.json_value import read_json
-from colearn.workflow.declared import DeclaredWorkflow
-from colearn.workflow.qa import Folder
 
 TASKS = [CoderTester, CoopHumanEval, MathDuo, ParallelRetrieval, TLDR, ArXiv, Debate]
 DEEP = "[" * 100_000 + "]" * 100_000

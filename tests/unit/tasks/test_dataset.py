@@ -9,11 +9,11 @@ import pytest
 
 from colearn.config import build_task, load_config
 from colearn.contract import SampledAction
+from colearn.contract.testing import check_task
+from colearn.contract.types import Action
 from colearn.errors import ConfigError, DataNotHere, TaskError
 from colearn.registry import without_own_code
 from colearn.tasks.dataset import Dataset
-from colearn.testing import check_task
-from colearn.types import Action
 from tests.helpers.reward_functions import SEEN
 
 RNG = np.random.default_rng(0)

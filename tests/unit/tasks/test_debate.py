@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.debate import AssistantTeam, Debate, Solver
 from colearn.tasks.math_duo import MathDuo
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 

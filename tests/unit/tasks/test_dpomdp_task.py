@@ -6,9 +6,9 @@ import pytest
 from dpomdp_files import RELAY
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.dpomdp import PlayState, TextDecPOMDP
-from colearn.testing import check_task
 
 SHIPPED = ("climbing", "dec_tiger", "lock", "penalty", "two_step", "vault")
 

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError, TaskError
 from colearn.tasks.environment import Environment
-from colearn.testing import check_task
 from tests.helpers.trl_environments import SEEN
 
 RNG = np.random.default_rng(0)

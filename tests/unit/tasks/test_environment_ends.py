@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from colearn.agents import Program
-from colearn.agents.programs import Says
 from colearn.contract.checked_task import CheckedTask
 from colearn.errors import TaskError
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.programs import Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree, Parallel
 from colearn.tasks.environment import Environment

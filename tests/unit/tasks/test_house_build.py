@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.house_build import HouseBuild
 from colearn.tasks.house_build.houses import House, house_count, make_house
@@ -16,7 +17,6 @@ from colearn.tasks.house_build.shapes import (
     shares,
 )
 from colearn.tasks.house_build.world import Box, cell_word
-from colearn.testing import check_task
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "minecraft" / "house_build.json"
 C, D, S = "white_concrete", "planks", "stone"

@@ -4,7 +4,7 @@ deserve, and play goes on."""
 import numpy as np
 import pytest
 
-from colearn.agents import Program
+from colearn.rollout.agents import Program
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Parallel
 from colearn.tasks.coder_tester import CoderTester

@@ -6,11 +6,12 @@ import operator
 import numpy as np
 import pytest
 
-from colearn.agents import Program
-from colearn.agents.programs import Says as Always
 from colearn.algorithms.at_grpo import ATGRPO
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError, MissingExtra
+from colearn.rollout.agents import Program
+from colearn.rollout.agents.programs import Says as Always
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.tasks.math_duo import MathDuo
@@ -18,7 +19,6 @@ from colearn.tasks.math_duo import reward as terms
 from colearn.tasks.math_duo.checker import equal, number
 from colearn.tasks.math_duo.data import MathProblem, arithmetic, value_of
 from colearn.tasks.math_duo.reader import AnswerReader
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 

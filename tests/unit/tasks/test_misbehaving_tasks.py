@@ -16,22 +16,22 @@ import numpy as np
 import pytest
 from tiny import Notes, byte_tokenizer, register, save_model
 
-from colearn.agents import AgentSpec, ChatFormat, Language, Program
-from colearn.agents.programs import Legal, Says
-from colearn.cli import main
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask, asking, item_name
 from colearn.contract.task_results import LARGEST_REWARD, validate_metrics, validate_outcome
-from colearn.credit.shared_reward import SharedReward
+from colearn.contract.types import AnswerLimits, Observation, Outcome, Tree
+from colearn.entry.cli import main
 from colearn.errors import ConfigError, TaskError
 from colearn.estimate.script import read_script
-from colearn.experiment.evaluation.played import mean_outcomes
+from colearn.methods.credit.shared_reward import SharedReward
 from colearn.models.embedded import embedded_model
-from colearn.record.transcript import transcript
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program
+from colearn.rollout.agents.programs import Legal, Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.types import AnswerLimits, Observation, Outcome, Tree
+from colearn.runs.record.transcript import transcript
+from colearn.training.evaluation.played import mean_outcomes
 
 HERE = str(Path(__file__))
 METHODS = ("reset", "observe", "step", "global_info", "metrics")
@@ -393,7 +393,7 @@ def test_a_program_that_other_code_ends_with_code_0_says_where(monkeypatch, caps
     def ends(**words: Any) -> None:
         raise SystemExit
 
-    monkeypatch.setattr("colearn.cli.app", ends)
+    monkeypatch.setattr("colearn.entry.cli.app", ends)
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
+from colearn.contract.types import Observation
 from colearn.errors import ConfigError
 from colearn.tasks.open_spiel import Game, GameState, OpenSpiel
 from colearn.tasks.open_spiel.games import load, position
 from colearn.tasks.open_spiel.phrasings import phrasing
 from colearn.tasks.open_spiel.reply import read
-from colearn.testing import check_task
-from colearn.types import Observation
 
 PAPER = (
     "tic_tac_toe",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.pettingzoo import PettingZoo, Phrasing
 from colearn.tasks.pettingzoo.replay import _live, make, situation
-from colearn.testing import check_task
 
 pettingzoo = pytest.importorskip("pettingzoo.test", reason="its tests are the reference here")
 

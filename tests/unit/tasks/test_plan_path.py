@@ -3,12 +3,12 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.moves import STEPS, moved, read, read_compact
 from colearn.tasks.plan_path import PlanPath
 from colearn.tasks.plan_path import reward as terms
 from colearn.tasks.plan_path.world import Map, shortest_path, walk
-from colearn.testing import check_task
 
 #   0 1 2 3
 # 0 S . # G

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.reasoning_gym import ReasoningGym
-from colearn.testing import check_task
 
 gym = pytest.importorskip("reasoning_gym")
 RNG = np.random.default_rng(0)

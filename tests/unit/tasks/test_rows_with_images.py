@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from colearn.errors import ConfigError
-from colearn.learn.sft.dialogues import read_dialogues
+from colearn.programs.workflow.declared import DeclaredWorkflow
 from colearn.tasks.dataset import Dataset
 from colearn.tasks.dataset.data import RowSource, read_rows
 from colearn.tasks.environment import Environment
 from colearn.tasks.rows import file_rows
 from colearn.text.media import media_problem
-from colearn.workflow.declared import DeclaredWorkflow
+from colearn.training.learners.sft.dialogues import read_dialogues
 
 Image = pytest.importorskip("PIL.Image", reason="pictures of datasets are PIL's")
 MATCHES = "tests.helpers.reward_functions:matches"

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
-from colearn.credit.invocation import Invocation
+from colearn.contract.testing import check_task
+from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.errors import ConfigError
+from colearn.methods.credit.invocation import Invocation
 from colearn.tasks.search import (
     IterativeSearch,
     MHGPOTeam,
@@ -21,8 +23,6 @@ from colearn.tasks.search import (
 )
 from colearn.tasks.search.reading import merged, read_queries, read_ranking, read_tagged
 from colearn.tasks.search.world import KINDS, World
-from colearn.testing import check_task
-from colearn.types import Action, Node, Observation, Tree
 
 RNG = np.random.default_rng(0)
 TEAMS = (MHGPOTeam, ParallelRetrieval, RetrieveExtractAnswer, IterativeSearch)

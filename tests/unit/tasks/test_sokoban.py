@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.tasks.sokoban import Sokoban
 from colearn.tasks.sokoban import reward as terms
 from colearn.tasks.sokoban.world import (
@@ -14,7 +15,6 @@ from colearn.tasks.sokoban.world import (
     solve,
     ways_to_push,
 )
-from colearn.testing import check_task
 
 
 def room(text):

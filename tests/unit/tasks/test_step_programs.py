@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.coder_tester import CoderTester
 from colearn.tasks.step_programs import are_steps, run_steps, step_problems
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.sudoku import Sudoku
 from colearn.tasks.sudoku import reward as terms
 from colearn.tasks.sudoku.grid import legal, puzzle, solutions, unique_solution
 from colearn.tasks.sudoku.text import compact_prompt, read, read_compact
 from colearn.tasks.tool_team import ToolRun
-from colearn.testing import check_task
 
 SOLVED = ((1, 2, 3, 4), (3, 4, 1, 2), (2, 1, 4, 3), (4, 3, 2, 1))
 EMPTY = ((0,) * 4,) * 4

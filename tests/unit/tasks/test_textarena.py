@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.textarena import TextArena
 from colearn.tasks.textarena.replay import _live, position
-from colearn.testing import check_task
 
 arena = pytest.importorskip("textarena")
 GAMES = {

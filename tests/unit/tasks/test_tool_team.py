@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
 from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.generated import belongs_to_test
 from colearn.tasks.plan_path import PlanPath
 from colearn.tasks.sokoban import Sokoban
 from colearn.tasks.sudoku import Sudoku
-from colearn.testing import check_task
 
 RNG = np.random.default_rng(0)
 

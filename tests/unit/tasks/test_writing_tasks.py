@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from growth import is_linear
 
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError, MissingExtra
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.reward import score
@@ -21,7 +22,6 @@ from colearn.tasks.writing.text import (
 )
 from colearn.tasks.writing.tldr import TLDR
 from colearn.tasks.writing.words import CONNECTORS, FILLERS, STOP_WORDS, TRANSITIONS
-from colearn.testing import check_task
 
 TASKS = pytest.mark.parametrize("kind", [TLDR, ArXiv])
 VARIANTS = pytest.mark.parametrize("variant", ["paper", "comlrl"])

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from colearn.workflow.tools import calculate, run_code
-from colearn.workflow.tools.mcp import _ToolServer, result_text
+from colearn.programs.workflow.tools import calculate, run_code
+from colearn.programs.workflow.tools.mcp import _ToolServer, result_text
 
 
 @pytest.mark.parametrize(

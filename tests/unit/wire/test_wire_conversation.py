@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from colearn.client.protocol.conversation import SentConversation, read_conversation
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse
+from colearn.deploy.client.protocol.conversation import SentConversation, read_conversation
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse
 
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a":1}'}}
 WRITTEN = '<tool_call>{"name": "look", "arguments": {"a": 1}}</tool_call>'

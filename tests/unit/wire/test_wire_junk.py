@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse, read_fields
-from colearn.gateway.contexts import read_request
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse, read_fields
+from colearn.programs.gateway.contexts import read_request
 
 CALL = {
     "id": "1",

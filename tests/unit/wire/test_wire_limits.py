@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from colearn.client.protocol import limits
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.events import event
-from colearn.client.protocol.limits import RateLimiter, ServerLimits, read_body
+from colearn.deploy.client.protocol import limits
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.events import event
+from colearn.deploy.client.protocol.limits import RateLimiter, ServerLimits, read_body
 
 
 def allowed(limiter: RateLimiter, seconds: float, client: str = "a") -> bool:

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from colearn.client.protocol.conversation import read_conversation
-from colearn.client.protocol.errors import ServeError
-from colearn.client.protocol.schema import parse
-from colearn.client.protocol.tool_call_text import announce, message, read_calls, write_call
-from colearn.serve.completion import ChatAnswer
+from colearn.deploy.client.protocol.conversation import read_conversation
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.schema import parse
+from colearn.deploy.client.protocol.tool_call_text import announce, message, read_calls, write_call
+from colearn.deploy.serve.completion import ChatAnswer
 
 LOOK = write_call("look", {"b": 2, "a": 1})
 OFFER = [{"type": "function", "function": {"name": "look", "description": "Look."}}]

@@ -18,20 +18,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colearn.client.protocol.tool_call_text import message, read_calls, write_call, write_response
 from colearn.contract import DecPOMDP
 from colearn.contract.task_results import validate_observation
+from colearn.deploy.client.protocol.tool_call_text import (
+    message,
+    read_calls,
+    write_call,
+    write_response,
+)
 from colearn.errors import MissingExtra, TaskError
+from colearn.programs.workflow import Tool, ToolError, Workflow
+from colearn.programs.workflow.declared import DeclaredWorkflow
+from colearn.programs.workflow.role_turn import find_call
+from colearn.programs.workflow.tool import plain
+from colearn.programs.workflow.tools.calculator import calculate
 from colearn.registry import task_class
 from colearn.tasks.answers import code_block, final_answer, plain_value
 from colearn.tasks.math_duo.checker import plain_number
 from colearn.text.json_value import DEEPEST
 from colearn.text.printable import is_unicode, printable
-from colearn.workflow import Tool, ToolError, Workflow
-from colearn.workflow.declared import DeclaredWorkflow
-from colearn.workflow.role_turn import find_call
-from colearn.workflow.tool import plain
-from colearn.workflow.tools.calculator import calculate
 from tests.helpers.complete_tasks import COMPLETE_TASKS
 
 RNG = np.random.default_rng(0)

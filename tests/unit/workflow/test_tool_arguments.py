@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from colearn.errors import ConfigError
+from colearn.programs.workflow import Tool, ToolError, Workflow
+from colearn.programs.workflow.tool import plain
 from colearn.text.plain_data import in_order
-from colearn.workflow import Tool, ToolError, Workflow
-from colearn.workflow.tool import plain
 
 RESERVED = (
     *(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from colearn.contract import joint_observations
 from colearn.contract.task_results import validate_outcome
+from colearn.programs.workflow import Tool, Workflow
 from colearn.registry import task_class
-from colearn.workflow import Tool, Workflow
 
 
 async def _raises() -> Any:

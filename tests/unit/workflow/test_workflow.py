@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from colearn.contract import joint_observations
+from colearn.contract.testing import check_task
+from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, TaskError
-from colearn.testing import check_task
-from colearn.types import Outcome
-from colearn.workflow import Tool, ToolError, Workflow, WorkflowState
+from colearn.programs.workflow import Tool, ToolError, Workflow, WorkflowState
 
 SVG = "{http://www.w3.org/2000/svg}"
 RNG = np.random.default_rng(0)

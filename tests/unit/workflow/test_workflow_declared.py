@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from colearn.config import build_task, load_config, own_code
+from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
-from colearn.testing import check_task
-from colearn.workflow import DeclaredWorkflow
+from colearn.programs.workflow import DeclaredWorkflow
 
 RNG = np.random.default_rng(0)
 GRAPH = """

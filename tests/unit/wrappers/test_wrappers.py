@@ -10,9 +10,9 @@ from colearn.contract import (
     joint_observations,
 )
 from colearn.contract.picture import Picture
+from colearn.contract.types import Observation, Outcome
 from colearn.registry import load, names
 from colearn.tasks.wrappers import Discussion, NoCommunication, Pipeline, Single
-from colearn.types import Observation, Outcome
 
 WRAPPERS = {name: load("wrappers", name).wrap for name in names("wrappers")}
 

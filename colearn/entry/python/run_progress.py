@@ -1,0 +1,53 @@
+"""Progress display of one run, including its restarts."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Self
+
+from rich.console import Console
+
+from colearn.config import Config
+from colearn.runs.comparison.progress import Goal, Watcher, watch
+from colearn.runs.record import Progress, RunFolder
+from colearn.text.notes import speaks
+from colearn.training.loop import Experiment, Report
+
+
+class RunProgress:
+    """Shows how a run starts, advances and ends, on rank 0 only."""
+
+    def __init__(self, config: Config) -> None:
+        algorithm = config.algorithm.name.rpartition(":")[2]
+        self._name = f"{algorithm} seed {config.run.seed}"
+        self._stack = contextlib.ExitStack()
+        self._watcher: Watcher | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def started(self, experiment: Experiment) -> Report:
+        """Show the start of a run; the returned function receives the experiment's reports."""
+        run, at = experiment.team.run, experiment.progress.iteration
+        self.headline, train = run.headline, run.config.train
+        if self._watcher is None:
+            goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
+            watcher = watch(Console(quiet=not speaks()), {self._name: goal})
+            self._watcher = self._stack.enter_context(watcher)
+        self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
+        self._tail = RunFolder(experiment.folder).tail(self.headline.metric)
+        return self._report
+
+    def ended(self, outcome: str) -> None:
+        """Show the outcome and close the display."""
+        if self._watcher is not None:
+            self._watcher.ended(self._name, outcome)
+        self._stack.close()
+
+    def _report(self, progress: Progress, metrics: dict[str, float]) -> None:
+        assert self._watcher is not None
+        if self._tail.advance():
+            self._watcher.advanced(self._name, self._tail.status)

@@ -1,0 +1,1 @@
+"""Code and files from outside: agents of existing programs, workflows, sandboxes, first opening."""

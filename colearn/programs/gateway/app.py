@@ -1,0 +1,177 @@
+"""Defines the gateway's HTTP routes: chat completions and models of each agent, the rewards and the
+end of each episode, and a worker's next episode."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from colearn.deploy.client.protocol.connected import while_connected
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.limits import ServerLimits, read_body
+from colearn.deploy.client.protocol.schema import ChatRequest, parse, read_fields
+
+from .payments import NoReward, number
+from .program_run import Paid, PendingRequest, ProgramRun
+from .requests import check_request, invalid
+from .stream import Streamed
+
+LIMITS = ServerLimits()
+_EVENTS = "text/event-stream"
+_WAIT = 20.0
+"""Number of seconds after which a worker's request for an episode is answered even if no episode is
+available."""
+
+
+class Reception(Protocol):
+    """The interface through which the routes find and start episodes."""
+
+    ignored: frozenset[str]
+    """Sampling fields that have no effect in a request."""
+
+    def find(self, name: str) -> ProgramRun:
+        """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
+
+    async def next_episodes(self, secret: str, most: int, seconds: float) -> list[ProgramRun]:
+        """Waits for episodes for a worker; returns at most `most` episodes, and none after
+        `seconds`."""
+
+    def describe(self, live: ProgramRun) -> dict[str, Any]:
+        """Returns an episode's item and URLs, as a worker receives them."""
+
+
+def build_app(server: Reception) -> Starlette:
+    """Builds the application."""
+
+    async def chat(request: Request) -> Response:
+        live, agent = _live(server, request), request.path_params["agent"]
+        body = parse(await read_body(request, LIMITS))
+        check_request(body, server.ignored)
+        if body.model != agent and body.model in live.agents:
+            raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
+        if len(body.messages) > LIMITS.max_messages:
+            raise invalid("messages", f"more than {LIMITS.max_messages}")
+        if body.stream:
+            return await _stream(request, live, agent, body)
+        pending = live.ask(agent, body)
+        try:
+            answer = await while_connected(request, asyncio.wrap_future(pending.answer))
+        finally:
+            live.withdraw(pending)
+        return JSONResponse(answer)
+
+    async def models(request: Request) -> Response:
+        live, agent = _live(server, request), request.path_params["agent"]
+        if agent not in live.agents:
+            raise ServeError(404, f"no such agent; this program has {', '.join(live.agents)}")
+        entry = {"id": agent, "object": "model", "created": 0, "owned_by": "colearn"}
+        return JSONResponse({"object": "list", "data": [entry]})
+
+    async def reward(request: Request) -> Response:
+        live = _live(server, request)
+        live.pay(_paid(await _fields(request)))
+        return Response(status_code=204)
+
+    async def end(request: Request) -> Response:
+        live = _live(server, request)
+        fields = await _fields(request)
+        if unknown := sorted(fields.keys() - {"result", "failure"}):
+            raise invalid(unknown[0][:80], "is unknown; give result or failure")
+        failure = fields.get("failure")
+        if isinstance(failure, bool):
+            raise invalid("failure", "must be text, or null if the program has not failed")
+        live.end(result=fields.get("result"), failure=None if failure is None else str(failure))
+        return Response(status_code=204)
+
+    async def following(request: Request) -> Response:
+        most = (await _fields(request)).get("most")
+        if most is not None and (type(most) is not int or most < 1):
+            raise invalid("most", "must be a whole number of at least 1")
+        secret = request.path_params["secret"]
+        lives = await while_connected(request, server.next_episodes(secret, most or 1, _WAIT))
+        if not lives:
+            return Response(status_code=204)
+        episodes = [server.describe(live) for live in lives]
+        return JSONResponse(episodes[0] if most is None else {"episodes": episodes})
+
+    async def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ServeError)
+        return JSONResponse(error.body(), status_code=error.status, headers=error.headers)
+
+    async def unknown(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        body = ServeError(error.status_code, "no such path or method").body()
+        return JSONResponse(body, status_code=error.status_code)
+
+    episode = "/episodes/{episode}"
+    return Starlette(
+        routes=[
+            Route(f"{episode}/reward", reward, methods=["POST"]),
+            Route(f"{episode}/end", end, methods=["POST"]),
+            Route(f"{episode}/{{agent}}/v1/chat/completions", chat, methods=["POST"]),
+            Route(f"{episode}/{{agent}}/v1/models", models, methods=["GET"]),
+            Route("/workers/{secret}/next", following, methods=["GET", "POST"]),
+        ],
+        exception_handlers={ServeError: refused, HTTPException: unknown},
+    )
+
+
+def _live(server: Reception, request: Request) -> ProgramRun:
+    return server.find(request.path_params["episode"])
+
+
+async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequest) -> Response:
+    """Waits for the first text of the answer, then returns a stream that begins with this text.
+
+    Errors: the error of the answer, if the answer fails before its first text.
+    """
+    streamed = Streamed(body)
+    pending = live.ask(agent, body, streamed.listener)
+    streamed.watch(pending)
+    with ExitStack() as stack:
+        stack.callback(live.withdraw, pending)
+        part = await while_connected(request, streamed.first())
+        if part is None:
+            pending.answer.result()
+        stack.pop_all()  # the stream itself withdraws the request
+    return StreamingResponse(_withdrawing(live, pending, streamed, part), media_type=_EVENTS)
+
+
+async def _withdrawing(
+    live: ProgramRun, pending: PendingRequest, streamed: Streamed, part: str | None
+) -> AsyncIterator[bytes]:
+    try:
+        async for event in streamed.events(pending, part):
+            yield event
+    finally:
+        live.withdraw(pending)
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    return read_fields(await read_body(request, LIMITS) or b"{}")
+
+
+def _paid(fields: dict[str, Any]) -> Paid:
+    if unknown := sorted(fields.keys() - {"value", "agent", "call"}):
+        raise invalid(unknown[0][:80], "is unknown; give value, and agent or call")
+    agent, call = fields.get("agent"), fields.get("call")
+    if isinstance(fields.get("value"), bool):
+        raise invalid("value", "is a truth value, must be a number")
+    try:
+        value = number(fields.get("value"), "it")
+    except NoReward as error:
+        raise invalid("value", str(error)) from None
+    for name, target in (("agent", agent), ("call", call)):
+        if target is not None and not isinstance(target, str):
+            raise invalid(name, "must be text")
+    if agent is not None and call is not None:
+        raise invalid("call", "give agent or call, not both")
+    return Paid(value, agent, call)

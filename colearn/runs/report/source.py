@@ -1,0 +1,191 @@
+"""Reads a comparison folder: planned, finished and pending runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from colearn.contract import Headline
+from colearn.errors import CheckpointError
+from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
+from colearn.runs.record.difference import first_difference, value_at
+from colearn.registry.given import PREFIX
+from colearn.text.masking import masked, masked_settings
+
+from .settings import Setting, settings_table
+
+_TASK = ("task", "wrapper")
+"""Sections of the config that are equal in runs that are compared."""
+_REPEATED = (*_TASK, "algorithm", "base", "models", "critic", "agents", "players", "train")
+"""Sections of the config that are equal in runs that differ only by their seed."""
+_MEASURED = ("split", "greedy", "episodes")
+"""Settings of `evaluation` that are equal in runs that are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The compared algorithms, their task and models, and the command."""
+
+    task: str
+    task_settings: dict[str, Any]
+    algorithms: dict[str, dict[str, Any]]
+    """Settings of the config's `algorithm` section, including `name`. The keys are the labels."""
+    seeds: list[int]
+    models: dict[str, str]
+    parameters: dict[str, int]
+    agents: list[str]
+    critic: str | None
+    environment_steps: int | None
+    """Budget of each run in joint actions; None if the runs' budgets differ."""
+    headline: Headline
+    """The metric by which runs are ranked; `return` if the runs' configs name different metrics."""
+    evaluation: dict[str, Any]
+    settings: list[Setting]
+    """All resolved settings of each algorithm."""
+    versions: list[str]
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A planned run that is not in the report."""
+
+    run: str
+    status: Status
+    environment_steps: int
+    """Joint actions made so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    folder: Path
+    compared: Compared
+    runs: tuple[Run, ...]
+    missing: tuple[Missing, ...] = field(default=())
+    changes: tuple[str, ...] = ()
+    """Files that changed while the runs were made, as `field: file`."""
+
+
+def read_source(path: Path, *, running: bool = False) -> Source:
+    """Returns the finished runs of a comparison or of a folder of runs, or a single run. running:
+    whether to include unfinished runs that have an evaluation.
+
+    Errors: CheckpointError if no run is finished, a file cannot be read, or runs that were not
+    started by one comparison cannot be compared.
+    """
+    folder = ComparisonFolder(path)
+    record = folder.record() if folder.exists() else None
+    planned: Sequence[tuple[str | None, RunFolder]]
+    if record is not None:
+        planned = folder.planned()
+    elif RunFolder(path).status != "not started":
+        planned = [(None, RunFolder(path))]
+    else:
+        planned = folder.unplanned_runs()
+    runs, missing = [], []
+    for label, run in planned:
+        status = run.status
+        if status == "finished" or (running and run.evaluations()):
+            runs.append(read_run(run, label))
+        else:
+            steps = run.environment_steps()
+            missing.append(Missing(run=run.name, status=status, environment_steps=steps))
+    if not runs:
+        raise CheckpointError(
+            f"{path}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
+        )
+    if record is None:
+        _check_comparable(path, runs)
+    compared = _compared(runs, record)
+    return Source(
+        folder=path,
+        compared=compared,
+        runs=tuple(runs),
+        missing=tuple(missing),
+        changes=_changes(runs, () if record is None else record.changes),
+    )
+
+
+def _changes(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
+    """Returns the files that changed between runs that name them alike, and within runs."""
+    changes = dict.fromkeys((*known, *(line for run in runs for line in run.record.changes)))
+    first: dict[tuple[str, str], Mapping[str, str]] = {}
+    for run in runs:
+        checkpoints, settings = run.folder.checkpoints.all(), run.folder.settings()
+        for name, files in (checkpoints[-1].sources if checkpoints else {}).items():
+            earlier = first.setdefault((name, str(value_at(settings, name))), files)
+            common = sorted(earlier.keys() & files.keys())  # not all algorithms keep all weights
+            different = [file for file in common if earlier[file] != files[file]]
+            changes |= dict.fromkeys(f"{name}: {file}" for file in different[:1])
+    return tuple(changes)
+
+
+def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
+    """Errors: CheckpointError for two runs on different tasks or with evaluations of different
+    kinds, and for two runs under one label that are no repeats: if they have the same seed, or if
+    they differ in more than the seed."""
+    for first, second in combinations(runs, 2):
+        difference = _difference(first, second)
+        if difference is not None:
+            raise CheckpointError(
+                f"{path}: the runs in {first.folder.name} and {second.folder.name} cannot be "
+                f"compared ({difference[:300]}); report each alone: colearn report "
+                f"{second.folder.path}"
+            )
+
+
+def _difference(first: Run, second: Run) -> str | None:
+    """Returns why two runs cannot be compared; None if they can."""
+    names = _REPEATED if first.algorithm == second.algorithm else _TASK
+    configs = [masked_settings(run.folder.settings()) for run in (first, second)]
+    first_settings, second_settings = (
+        {
+            **{name: config[name] for name in names if name in config},
+            "evaluation": {k: v for k, v in config.get("evaluation", {}).items() if k in _MEASURED},
+        }
+        for config in configs
+    )
+    if difference := first_difference(first_settings, second_settings):
+        return difference
+    repeated = first.algorithm == second.algorithm and first.seed == second.seed
+    return f"both are of {first.algorithm} with seed {first.seed}" if repeated else None
+
+
+def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:
+    labelled = [(run.algorithm, masked_settings(run.folder.settings())) for run in runs]
+    configs = dict(labelled)
+    budgets = {config.get("train", {}).get("environment_steps") for _, config in labelled}
+    judged = {run.record.headline for run in runs}
+    planned = () if record is None else record.algorithms
+    order = [label for label in planned if label in configs]
+    order += [label for label in configs if label not in order]
+    config = configs[order[0]]
+    task = dict(config.get("task", {}))
+    critic = config.get("critic") or {}
+    return Compared(
+        task=str(task.pop("name", runs[0].record.task)).removeprefix(PREFIX),
+        task_settings={**task, **({"wrapper": w} if (w := config.get("wrapper")) else {})},
+        algorithms={label: dict(configs[label].get("algorithm", {})) for label in order},
+        seeds=_different(run.seed for run in runs),
+        models=_merged(run.record.models for run in runs),
+        parameters=_merged(run.record.parameters for run in runs),
+        agents=_different(agent for run in runs for agent in run.record.agents),
+        critic=critic.get("path") or critic.get("share"),
+        environment_steps=budgets.pop() if len(budgets) == 1 else None,
+        headline=judged.pop() if len(judged) == 1 else Headline(),
+        evaluation=dict(config.get("evaluation", {})),
+        settings=settings_table(configs[label] for label in order),
+        versions=_different(run.record.version for run in runs),
+        command=None if record is None or record.command is None else masked(record.command),
+    )
+
+
+def _merged(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for mapping in mappings for name, value in mapping.items()}
+
+
+def _different(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))

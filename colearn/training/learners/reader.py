@@ -1,0 +1,163 @@
+"""Reads models over packed rows, adds numbers to rows and takes optimiser steps: what actors and
+value models have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from colearn.contract import (
+    Accumulated,
+    AgentValues,
+    Critic,
+    Learner,
+    NetworkKey,
+    Objective,
+    Values,
+)
+from colearn.contract.host import Together, one_by_one
+from colearn.contract.rows import Outputs, Row
+from colearn.contract.types import Tree
+
+Trees = Sequence[Tree[Any]]
+ModelRows = dict[int, list[Row]]
+"""The rows of one model, by tree number. A minibatch is a set of trees."""
+Rows = dict[str, ModelRows]
+"""The rows of several models, by model."""
+
+
+def rows_of(rows: ModelRows, numbers: Iterable[int]) -> list[Row]:
+    """The rows of the trees `numbers`."""
+    return [row for number in numbers for row in rows.get(number, ())]
+
+
+class StepResult(NamedTuple):
+    """The result of one optimiser step of one model."""
+
+    accumulated: Accumulated
+    """The result of the forward and backward passes."""
+    stepped: Mapping[str, float]
+    """Metrics of the optimiser step."""
+
+
+Steps = Mapping[NetworkKey, StepResult]
+"""The steps of one minibatch, by model; empty if no model took a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader(ABC):
+    """Models of one kind, each with one learner. A row belongs to one reader: an agent, whose
+    history an actor reads, or a reader of a critic, whose text a value model reads."""
+
+    kind: ClassVar[Literal["actor", "critic"]]
+    learners: Mapping[str, Learner]
+    """Learner of each trained model."""
+    critic: Critic | None = None
+    """Converts the value heads' outputs into values; None: the models have no value heads."""
+
+    @abstractmethod
+    def model_of(self, tree: Tree[Any], reader: str) -> str | None:
+        """The trained model of a reader's rows, if any."""
+
+    def read(
+        self, trees: Trees, rows: Rows, numbers: Sequence[int], steps: Steps | None = None
+    ) -> dict[int, AgentValues]:
+        """Returns the values of the trees `numbers`. They are computed with the current weights,
+        without gradient, except for models with a step in `steps` on these trees: the values of
+        such a model are those of the training pass, before the step."""
+        assert self.critic is not None, "models without value heads have no values"
+        values: dict[int, dict[str, Values]] = {number: {} for number in numbers}
+        for name, model_rows in rows.items():
+            flat_rows = rows_of(model_rows, numbers)
+            for row, outputs in self._values(name, flat_rows, steps or {}):
+                of_tree = values[row.tree]
+                read = self.critic.values(trees[row.tree], row.reader, row, outputs)
+                for agent, series in read.items():
+                    of_tree[agent] = _joined(of_tree[agent], series) if agent in of_tree else series
+        return dict(values)
+
+    def _values(
+        self, name: str, rows: Sequence[Row], steps: Steps
+    ) -> Iterator[tuple[Row, Sequence[float]]]:
+        """Yields the value head's outputs at the marks of rows."""
+        fitted = steps.get(NetworkKey(self.kind, name))
+        if fitted is not None:
+            yield from ((rows[k], outputs) for k, outputs in fitted.accumulated.values.items())
+            return
+        for row, outputs in zip(rows, self.learners[name].evaluate(rows), strict=True):
+            yield row, outputs.values.tolist()
+
+    def add_values(
+        self,
+        field: Literal["targets", "old_values"],
+        rows: Rows,
+        trees: Trees,
+        values: Mapping[int, AgentValues],
+    ) -> None:
+        """Add one number per mark to rows: targets, or values at rollout time. `values` are the
+        numbers by tree."""
+        assert self.critic is not None, "models without value heads have no values"
+        for model_rows in rows.values():
+            for number, tree_rows in model_rows.items():
+                for place, row in enumerate(tree_rows):
+                    numbers = self.critic.numbers(trees[number], row.reader, row, values[number])
+                    added: dict[str, Any] = {field: numbers}
+                    tree_rows[place] = replace(row, **added)
+
+    def add_logprobs(
+        self,
+        field: Literal["old_logprobs", "ref_logprobs"],
+        rows: Rows,
+        evaluate: Mapping[str, Callable[[Sequence[Row]], Sequence[Outputs]]],
+        together: Together = one_by_one,
+    ) -> None:
+        """Add one log-probability per action token to the rows of the models in `evaluate`, whose
+        functions run a model's forward pass. `together` runs the passes of several models."""
+        passes = {
+            NetworkKey(self.kind, name): partial(forward, rows_of(rows[name], rows[name]))
+            for name, forward in evaluate.items()
+        }
+        for key, outputs in together(passes).items():
+            parts = iter(outputs)
+            for tree_rows in rows[key.model].values():
+                for place, row in enumerate(tree_rows):
+                    added: dict[str, Any] = {field: tuple(next(parts).logprobs.tolist())}
+                    tree_rows[place] = replace(row, **added)
+
+    def fit(
+        self,
+        rows: Rows,
+        numbers: Sequence[int],
+        objective: Callable[[Sequence[Row]], Objective | None],
+        done: float,
+        *,
+        together: Together = one_by_one,
+        changing: Callable[[], None] = lambda: None,
+    ) -> dict[NetworkKey, StepResult]:
+        """Take one optimiser step of each model on its rows of the trees `numbers`.
+
+        objective: returns the objective of a model's rows; None: the model takes no step. done: the
+        used fraction of the training budget. changing: called before each step.
+        """
+
+        def step(learner: Learner, rows: Sequence[Row], objective: Objective) -> StepResult:
+            accumulated = learner.accumulate(rows, objective)
+            changing()
+            return StepResult(accumulated, learner.step(done))
+
+        steps: dict[NetworkKey, Callable[[], StepResult]] = {}
+        for name, model_rows in rows.items():
+            flat_rows = rows_of(model_rows, numbers)
+            of_rows = objective(flat_rows)
+            if of_rows is not None:
+                key = NetworkKey(self.kind, name)
+                steps[key] = partial(step, self.learners[name], flat_rows, of_rows)
+        return together(steps)
+
+
+def _joined(first: Values, second: Values) -> Values:
+    """Returns the values of an agent whose nodes are in several rows; each node is in one."""
+    return tuple(a if b is None else b for a, b in zip(first, second, strict=True))
