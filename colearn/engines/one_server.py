@@ -22,7 +22,6 @@ from colearn.models.base import Base
 from colearn.models.weight_update import each_once, plain_weights
 from colearn.rollout.agents import AgentSpec
 
-from .device_transfer import DeviceTransfer, Transfer, chosen_transfer
 from .model_folder import write_model, write_weights
 from .server_answers import BadAnswer, CacheReset, ListedModels, read_as
 from .server_link import ServerLink, ServerRefused
@@ -86,7 +85,6 @@ class OneServer:
         self.asleep = False
         self.process: ServerProcess | None = None
         self._run, self._count = uuid.uuid4().hex[:12], 0
-        self._transfer: DeviceTransfer | None = None
         self.link = ServerLink(
             url, timeout=60 * settings.request_minutes, token=os.environ.get("VLLM_API_KEY")
         )
@@ -127,28 +125,17 @@ class OneServer:
         or without a needed option; ColearnError with the server's reason if the server ends;
         ServerLost as for `write`.
         """
-        full, settings = not self._adapters.names, self._settings
-        transfer: Transfer = "files"
         with self.log_kept():
             if self._starts:
-                if full:
-                    own_device = settings.gpus is not None
-                    transfer = chosen_transfer(self._base, settings.transfer, joins=own_device)
-                self._start(transfer)
+                self._start()
             served = check_server(self.link, self._base, self._roles)
-            if full and not self._starts:
-                joins = served.transfer == "nccl"
-                transfer = chosen_transfer(self._base, settings.transfer, joins=joins)
-            if full:
-                weights = plain_weights(self._base)
-                if transfer == "nccl":
-                    self._join(weights)
-                self._write_full(weights)
-            else:
+            if self._adapters.names:
                 self._mark()
                 self._adapters.begin()
+            else:
+                self._write_full(plain_weights(self._base))
         self._base_name = served.name
-        self.max_length = min(served.longest, settings.max_length or served.longest)
+        self.max_length = min(served.longest, self._settings.max_length or served.longest)
         return self._held
 
     def write(self, updates: Sequence[WeightUpdate]) -> Held:
@@ -182,8 +169,6 @@ class OneServer:
     def close(self, *, first: bool) -> None:
         """Close the connections. The process that writes stops a server that it started, and
         unloads the run's adapters from a server that continues to run."""
-        if self._transfer is not None:
-            self._transfer.close()
         if first and self.process is None:
             self._unload_all()
         self.link.close()
@@ -201,13 +186,13 @@ class OneServer:
                 raise
             raise ServerLost(f"{error}; its log: {self.process.keep_log()}") from None
 
-    def _start(self, transfer: Transfer) -> None:
+    def _start(self) -> None:
         settings = self._settings
         if settings.python is None and importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
         model = self._folder / "model"
         command = server_command(
-            self._base, self._roles, settings, model, self.link.url.rpartition(":")[2], transfer
+            self._base, self._roles, settings, model, self.link.url.rpartition(":")[2]
         )
         write_model(model, self._base, next(iter(self._roles.values())).chat_format.tokenizer)
         self.process = ServerProcess(
@@ -227,19 +212,10 @@ class OneServer:
                     self.link.lost(f"did not start within {settings.start_minutes:g} minutes")
             time.sleep(0.5)
 
-    def _join(self, weights: Mapping[str, Tensor]) -> None:
-        try:
-            self._transfer = DeviceTransfer(self.link, self._base, weights)
-        except ServerRefused as error:
-            self.link.lost(f"does not join a transfer by nccl ({error})")
-
     def _write_full(self, weights: Mapping[str, Tensor]) -> None:
         self._count += 1
         try:
-            if self._transfer is None:
-                self._write_files(weights)
-            else:
-                self._transfer.send(weights)
+            self._write_files(weights)
             # a server that has loaded nothing yet may still answer from blocks of old weights
             if not read_as(CacheReset, self.link.call("POST", "/reset_prefix_cache")).success:
                 self.link.lost("kept cache blocks of the old weights: other requests are running")
@@ -328,12 +304,9 @@ def server_command(
     settings: ServerSettings,
     model: Path,
     port: str,
-    transfer: Transfer,
 ) -> list[str]:
     """Build the command that serves the folder `model` to these roles."""
     options = {**_OPTIONS, "port": port}
-    if transfer == "nccl":
-        options["weight_transfer_config"] = {"backend": "nccl"}
     options |= engine_options(base, roles, settings, model, beside=settings.gpus is None)
     python = settings.python or sys.executable
     return [python, "-m", "vllm.entrypoints.openai.api_server", *command_line(options)]

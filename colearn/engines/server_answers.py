@@ -69,32 +69,15 @@ class ModelOptions(ServerAnswer):
     logprobs_mode: Name
 
 
-class TransferOptions(ServerAnswer):
-    backend: Name
-
-
 class Options(ServerAnswer):
     of_model: ModelOptions = Field(alias="model_config")
     lora_config: AdapterLimits | None = None
-    weight_transfer_config: TransferOptions | None = None
 
 
 class ServerInfo(ServerAnswer):
     """Answer of `/server_info`."""
 
     vllm_config: Options
-
-
-class ServerVersion(ServerAnswer):
-    """Answer of `/version`."""
-
-    version: Name
-
-
-class WorldSize(ServerAnswer):
-    """Answer of `/get_world_size`."""
-
-    world_size: Annotated[int, Field(ge=1, lt=2**16)]
 
 
 class _Span(ServerAnswer):

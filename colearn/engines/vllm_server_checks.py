@@ -15,7 +15,6 @@ from .server_answers import (
     AdapterLimits,
     BadAnswer,
     ListedModels,
-    Options,
     Schema,
     ServerInfo,
     Tokenized,
@@ -35,14 +34,12 @@ compared. The text contains letters, digits, signs, spaces and multi-byte charac
 
 
 class Served(NamedTuple):
-    """A server's model name, maximum length and transfer engine."""
+    """A server's model name and maximum length."""
 
     name: str
     """Name of the served base."""
     longest: int
     """Maximum length of a history in tokens."""
-    transfer: str | None
-    """Name of the server's transfer engine for full weights, if any."""
 
 
 def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -> Served:
@@ -51,8 +48,8 @@ def check_server(link: ServerLink, base: Base, roles: Mapping[str, AgentSpec]) -
     checks = _Checks(link, base, roles)
     name, longest = checks.model()
     checks.tokenizer(name)
-    transfer = checks.options().weight_transfer_config
-    return Served(name, longest, None if transfer is None else transfer.backend)
+    checks.options()
+    return Served(name, longest)
 
 
 class _Checks:
@@ -126,7 +123,7 @@ class _Checks:
                     f"'{agent}'; serve the trained model's folder, or set --tokenizer to it"
                 )
 
-    def options(self) -> Options:
+    def options(self) -> None:
         """Check the server's options. Errors: ConfigError if an option that a role needs is off."""
         try:
             self._link.call("POST", GENERATE, {})
@@ -151,7 +148,6 @@ class _Checks:
             for field in ("top_p", "top_k"):
                 if getattr(role.sampling, field) not in (1.0, None):
                     self._score_before_cuts(f"agents.{agent}.sampling.{field}")
-        return config
 
     def _lora(self, config: AdapterLimits | None) -> None:
         slots, rank = slots_of(self._roles), rank_limit(self._base, adapters_of(self._roles))

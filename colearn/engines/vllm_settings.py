@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from colearn.errors import ConfigError
 
@@ -54,9 +54,6 @@ class ServerSettings(VLLMSettings):
     the current interpreter."""
     gpus: str | None = None
     """GPUs of a started server, as in CUDA_VISIBLE_DEVICES; None: the GPUs of this process."""
-    transfer: Literal["files", "nccl"] | None = None
-    """Method of sending full weights to a server: through files, or through NCCL. If None, the run
-    uses NCCL where the server has it, and prints the choice. Adapters are always sent as files."""
     start_minutes: float = 15.0
     """Timeout in minutes for the start of a server."""
     request_minutes: float = 15.0

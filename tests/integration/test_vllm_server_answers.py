@@ -326,4 +326,4 @@ def test_a_root_that_is_no_folder_is_not_compared(
 ) -> None:
     (card,) = server.on_v1_models({})[1]["data"]
     link = OneAnswer(server, "/v1/models", {"data": [card | {"root": root}]})
-    assert check_server(link, base, PLAIN) == ("base", 4096, None)  # type: ignore[arg-type]
+    assert check_server(link, base, PLAIN) == ("base", 4096)  # type: ignore[arg-type]

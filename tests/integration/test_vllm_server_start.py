@@ -41,7 +41,7 @@ def python(folder: Path, command: str) -> str:
 
 
 def command(base: Any, voices: Mapping[str, AgentSpec] = PLAIN, **given: Any) -> list[str]:
-    return server_command(base, voices, VLLMServer(**given), Path("/m"), "8001", "files")
+    return server_command(base, voices, VLLMServer(**given), Path("/m"), "8001")
 
 
 def options(words: Sequence[str]) -> dict[str, str]:
@@ -183,11 +183,6 @@ def test_a_server_beside_its_trainer_sleeps_and_one_with_devices_of_its_own_does
 ) -> None:
     beside, apart = command(OnGPU()), command(OnGPU(), gpus="1")
     assert "--enable-sleep-mode" in beside and "--enable-sleep-mode" not in apart
-
-
-def test_a_transfer_by_nccl_is_an_option_of_the_server(half_free: None) -> None:
-    words = server_command(OnGPU(), PLAIN, VLLMServer(gpus="1"), Path("/m"), "8001", "nccl")  # type: ignore[arg-type]
-    assert options(words)["--weight-transfer-config"] == '{"backend": "nccl"}'
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus": "1"}])

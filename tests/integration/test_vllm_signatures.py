@@ -9,15 +9,11 @@ import importlib
 import inspect
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import torch
 from served_engine import adapted, request
-from torch import Tensor
 from vllm_cases import qwen
 
-from colearn.engines.device_transfer import LinkClient, LiveWeights, trainer_engine
 from colearn.engines.kinds import VLLMServer
 from colearn.engines.one_server import server_command, server_environment
 from colearn.engines.vllm_options import sampling_options
@@ -25,112 +21,6 @@ from colearn.models.base import Base
 
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm", reason="needs the vllm extra, in an environment of its own")
-
-
-def test_the_trainers_side_is_made_as_its_factory_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vllm.distributed.weight_transfer.base import (
-        ModuleSource,
-        TrainerInitInfo,
-        VLLMWeightSyncClient,
-    )
-    from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory as Factory
-
-    given: dict[str, Any] = {}
-    signature = inspect.signature(Factory.trainer_init)
-
-    def trainer_init(*arguments: Any, **named: Any) -> str:
-        given.update(signature.bind(*arguments, **named).arguments)
-        return "engine"
-
-    monkeypatch.setattr(Factory, "trainer_init", trainer_init)
-    client, weights = LinkClient(None), LiveWeights(torch.float32, {})  # type: ignore[arg-type]
-    assert trainer_engine(client, weights, address="10.0.0.1", workers=4) == "engine"
-    info = given["init_info"]
-    assert isinstance(info, TrainerInitInfo) and info.is_sender and info.packed
-    assert info.backend == "nccl" and "nccl" in Factory._registry
-    assert (info.master_address, info.world_size) == ("10.0.0.1", 5)
-    assert isinstance(given["client"], VLLMWeightSyncClient)
-    assert isinstance(given["source"], ModuleSource)
-
-
-def test_the_clients_methods_have_the_protocols_parameters() -> None:
-    from vllm.distributed.weight_transfer.base import VLLMWeightSyncClient as Protocol
-
-    for name in (
-        "init_weight_transfer_engine",
-        "start_weight_update",
-        "update_weights",
-        "finish_weight_update",
-    ):
-        ours = inspect.signature(getattr(LinkClient, name)).parameters
-        assert list(ours) == list(inspect.signature(getattr(Protocol, name)).parameters)
-
-
-def test_the_clients_requests_are_those_of_the_packages_own() -> None:
-    from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
-
-    class Own(HTTPVLLMWeightSyncClient):
-        def _post(self, path: str, json: dict[str, Any] | None = None) -> None:
-            sent.append((f"/{path}", json))
-
-    class Link:
-        def call(self, method: str, path: str, body: Any) -> None:
-            sent.append((path, body))
-
-    update = {"names": ["a"]}
-    both = []
-    for client in (Own("http://a"), LinkClient(Link())):  # type: ignore[arg-type]
-        sent: list[Any] = []
-        client.init_weight_transfer_engine({"packed": True})
-        client.start_weight_update()
-        client.update_weights(update)
-        client.update_weights([{"names": []}])
-        client.finish_weight_update()
-        client.finish_weight_update("7")
-        both.append(sent)
-    assert both[0] == both[1]
-
-
-class Link:
-    """Notes requests."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-
-    def call(self, method: str, path: str, body: Any = None) -> None:
-        self.paths.append(path)
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Tensor]]:
-    """What the package's senders take from their source; they run up to the device."""
-    from vllm.distributed.weight_transfer import nccl_engine
-
-    sent: list[dict[str, Tensor]] = []
-
-    def broadcast(engine: Any, source: Any, meta: Any) -> None:
-        sent.append(dict(engine._checked_iter(source, meta)))
-
-    monkeypatch.setattr(nccl_engine, "open_trainer_endpoint", lambda info: None)
-    monkeypatch.setattr(nccl_engine.NCCLTrainerWeightTransferEngine, "_broadcast", broadcast)
-    return sent
-
-
-def test_the_packages_sender_takes_the_live_weights_each_time(
-    taken: list[dict[str, Tensor]],
-) -> None:
-    link = Link()
-    weights = LiveWeights(torch.bfloat16, {"a": torch.ones(2, 3), "b": torch.zeros(4)})
-    client = LinkClient(link)  # type: ignore[arg-type]
-    engine = trainer_engine(client, weights, address="127.0.0.1", workers=1)
-    for factor in (1, 3):
-        weights.weights = {"a": factor * torch.ones(2, 3), "b": torch.zeros(4)}
-        engine.send_weights()
-        sent = taken.pop()
-        assert list(sent) == ["a", "b"] and sent["b"].shape == (4,)
-        assert torch.equal(sent["a"], torch.full((2, 3), factor, dtype=torch.bfloat16))
-    assert link.paths[:2] == ["/init_weight_transfer_engine", "/start_weight_update"]
-    assert link.paths[-1] == "/finish_weight_update"
 
 
 def test_the_server_has_the_routes_that_are_asked() -> None:
@@ -153,11 +43,6 @@ def test_the_server_has_the_routes_that_are_asked() -> None:
         "/server_info",
         "/sleep",
         "/wake_up",
-        "/get_world_size",
-        "/init_weight_transfer_engine",
-        "/start_weight_update",
-        "/update_weights",
-        "/finish_weight_update",
         "/update_weight_version",
     }
 
@@ -179,7 +64,7 @@ def test_a_started_server_knows_every_argument_and_variable() -> None:
     settings = VLLMServer(max_length=64, max_rows=8, eager=False)
     base = Base(qwen())
     roles = adapted(base, "first")
-    command = server_command(base, roles, settings, Path("model"), "80", "nccl")
+    command = server_command(base, roles, settings, Path("model"), "80")
     on_device = ("--gpu-memory-utilization", "0.5", "--enable-sleep-mode")
     served = ("--lora-modules", "ann=folder", "--tokenizer", "folder")  # by `colearn serve`
     parser = make_arg_parser(FlexibleArgumentParser())
