@@ -9,9 +9,9 @@ from statistics import fmean
 
 import numpy as np
 
+from colearn.runs.over_seeds import MeanEstimate, estimate
 from colearn.runs.record import Run
 from colearn.runs.record.fields import CriticLine, CriticTurn
-from colearn.runs.over_seeds import MeanEstimate, estimate
 
 from .show import show_mean, show_number
 

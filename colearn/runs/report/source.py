@@ -10,9 +10,9 @@ from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
+from colearn.registry.given import PREFIX
 from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 from colearn.runs.record.difference import first_difference, value_at
-from colearn.registry.given import PREFIX
 from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colearn.config import SuiteSettings
+from colearn.runs.over_seeds import MeanEstimate, estimate
 from colearn.runs.record import ComparisonFolder, Run, RunFolder, read_run
 from colearn.runs.record.log import last_error
-from colearn.runs.over_seeds import MeanEstimate, estimate
 
 from .repeats import independent, repeats_note
 from .show import show_number

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from colearn.runs.record import Line, Run, RunRecord
-from colearn.runs.record.time_use import bottleneck, shares
 from colearn.runs.over_seeds import (
     MeanEstimate,
     estimate,
@@ -19,6 +17,8 @@ from colearn.runs.over_seeds import (
     performance_profile,
     time_weighted_average,
 )
+from colearn.runs.record import Line, Run, RunRecord
+from colearn.runs.record.time_use import bottleneck, shares
 
 from .collapses import collapse_note, collapses
 from .critic_worth import critic_summary

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from colearn.runs.over_seeds import MeanEstimate, Profile
 from colearn.runs.record import Best
 from colearn.runs.record.collapse import Finding, Sign
-from colearn.runs.over_seeds import MeanEstimate, Profile
 
 from .critic_worth import CriticSummary
 from .finding import PairFinding

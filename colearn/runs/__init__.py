@@ -1,0 +1,1 @@
+"""What runs leave: their records, comparisons of several, and reports."""
