@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from colearn.contract import TokenAnswer, TokenHistory, TokenRequest, WeightUpdate
-from colearn.errors import ServerLost
+from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec
 
@@ -57,7 +57,7 @@ class VLLMServerEngine(CheckedEngine):
         starts = urls is None
         if urls is None:
             urls = [self._ranks.by_first(lambda: f"http://127.0.0.1:{free_port()}")]
-        self._folder = TemporaryDirectory(prefix="colearn-vllm-", dir=settings.folder)
+        self._folder = _weights_folder(settings.folder)
         self._pool = ThreadPoolExecutor(len(urls), thread_name_prefix="server")
         self._server_of: WeakKeyDictionary[TokenHistory, int] = WeakKeyDictionary()
         """Index of the server that sampled the last action of a history."""
@@ -217,3 +217,17 @@ class VLLMServerEngine(CheckedEngine):
             return self.answer(request, draw.tokens, draw.logprobs, cached=draw.cached)
         except (BadAnswer, BadSample) as error:
             server.link.lost(str(error))
+
+
+def _weights_folder(above: str | None) -> TemporaryDirectory[str]:
+    """Creates the folder of weights, in `run.generator.folder` if it is set. Errors: ConfigError if
+    that folder is missing or cannot be written."""
+    try:
+        return TemporaryDirectory(prefix="colearn-vllm-", dir=above)
+    except OSError as error:
+        if above is None:
+            raise
+        raise ConfigError(
+            f"run.generator.folder: {above}: {error.strerror or error}; name a folder of this "
+            "machine that can be written"
+        ) from None

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,25 @@ from colearn.engines import vllm_server
 from colearn.engines.checked_engine import ParityError
 from colearn.engines.kinds import VLLMServer
 from colearn.engines.vllm_server import VLLMServerEngine
-from colearn.errors import ServerLost
+from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec, ChatFormat
 
 FIRST = 20
 """Token of the number 0."""
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["missing", "a file"])
+def test_a_shared_folder_that_is_none_is_one_line(tmp_path: Path, taken: bool) -> None:
+    folder = tmp_path / "shared"
+    if taken:
+        folder.write_text("")
+    kind = VLLMServer(url="http://localhost:1", folder=str(folder))
+    with pytest.raises(ConfigError) as told:
+        kind.build(Base(tiny_model()), {})
+    line = str(told.value)
+    assert line.startswith(f"run.generator.folder: {folder}: ") and "\n" not in line
+    assert line.endswith("; name a folder of this machine that can be written")
 
 
 def source(action: Action) -> tuple[int, int]:
