@@ -34,11 +34,3 @@ class Counts:
         for answer in answers:
             self.generations += 1
             self.tokens += len(answer.action.tokens)
-
-    def add(self, other: Counts) -> None:
-        """Add the counts of another collection, and append the response times of that
-        collection."""
-        self.generations += other.generations
-        self.joint_actions += other.joint_actions
-        self.tokens += other.tokens
-        self.response_seconds += other.response_seconds

@@ -2,7 +2,6 @@ import pytest
 
 from colearn.contract.types import Node, Observation
 from colearn.errors import ConfigError
-from colearn.rollout.counts import Counts
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 
 TEAM = ("alice", "bob")
@@ -103,9 +102,3 @@ def test_more_joint_actions_than_a_tree_may_have_are_refused_before_they_are_lis
 
 def test_where_nobody_acts_nothing_is_tried():
     assert list(Chain().joint_actions(at(0, ()), {})) == []
-
-
-def test_the_costs_of_two_collections_add_up():
-    total = Counts(generations=1, joint_actions=2, tokens=3, response_seconds=[0.5])
-    total.add(Counts(generations=10, joint_actions=20, tokens=30, response_seconds=[4.0]))
-    assert total == Counts(generations=11, joint_actions=22, tokens=33, response_seconds=[0.5, 4.0])
