@@ -175,13 +175,13 @@ def asking(
 
 
 @contextmanager
-def calling(who: str) -> Iterator[None]:
+def calling(who: str, *, remedy: str = "fix it there") -> Iterator[None]:
     """Context for a call of a user's code. Global switches that the code changes are put back
     (`guarded`).
 
-    Errors: TaskError, which begins with `who` and names the source line, for any exception,
-    including SystemExit and asyncio's CancelledError, which would end a branch as if it had been
-    cancelled. ColearnErrors and KeyboardInterrupt propagate unchanged.
+    Errors: TaskError, which begins with `who` and names the source line and the remedy, for any
+    exception, including SystemExit and asyncio's CancelledError, which would end a branch as if it
+    had been cancelled. ColearnErrors and KeyboardInterrupt propagate unchanged.
     """
     try:
         with guarded(who):
@@ -190,8 +190,7 @@ def calling(who: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise TaskError(
-            f"{who} raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); fix it "
-            "there"
+            f"{who} raised {type(error).__name__}: {reason_of(error)} ({line_of(error)}); {remedy}"
         ) from error
 
 

@@ -401,6 +401,16 @@ def test_an_error_in_a_tasks_code_is_told_with_its_line():
         check_task(Fragile(), seeds=range(4), episodes=4)
 
 
+class Leaves(Good):
+    def step(self, state, actions, rng):
+        raise SystemExit("the game is over")
+
+
+def test_a_task_that_ends_the_process_is_told_as_in_a_run():
+    with pytest.raises(TaskError, match=r"^task\.step: raised SystemExit: the game is over \("):
+        check_task(Leaves())
+
+
 class Deep(Good):
     reward_range = None
 

@@ -7,7 +7,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from colearn.errors import TaskError, line_of, reason_of
+from colearn.contract.checked_task import calling
+from colearn.errors import TaskError, reason_of
 
 from .fingerprint import fingerprint
 
@@ -21,18 +22,11 @@ _REMEDIES = {
 
 
 def guarded(method: str, call: Callable[[Any], Value], argument: Any) -> Value:
-    """Call a method of the task; any exception becomes a TaskError of one line, since a task must
-    accept any reply of an agent."""
-    try:
+    """Call a method of the task. Any exception becomes a TaskError of one line, as in a run
+    (`calling`), since a task must accept any reply of an agent."""
+    remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
+    with calling(f"task.{method}:", remedy=remedy):
         return call(argument)
-    except TaskError:
-        raise
-    except Exception as error:
-        remedy = _REMEDIES.get(method, "every state that is reached must bear this call")
-        raise TaskError(
-            f"task.{method}: raised {type(error).__name__}: {reason_of(error)} "
-            f"({line_of(error)}); {remedy}"
-        ) from error
 
 
 def copied(value: Value, subject: str, remedy: str) -> Value:
