@@ -20,6 +20,7 @@ from colearn.contract import (
     NetworkKey,
     Parts,
 )
+from colearn.contract.part_errors import calling_part
 from colearn.contract.player import past_self
 from colearn.errors import ConfigError, nearest
 from colearn.text.names import name_problem
@@ -217,7 +218,9 @@ class ResolvedRun:
         """
         if self.parts.critic is None:
             return {}
-        settings, readers = self.config.critic, self.parts.critic.readers(self.agents)
+        settings, critic = self.config.critic, self.parts.critic
+        with calling_part("algorithm.critic", critic):
+            readers = critic.readers(self.agents)
         if settings is None:
             raise ConfigError(
                 "critic: this algorithm trains a critic; add a critic section with path, or "

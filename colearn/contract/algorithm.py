@@ -87,12 +87,11 @@ class Parts:
     def at(self, done: float) -> Parts:
         """Returns the parts that apply when the fraction `done` of the training budget has been
         used."""
-        return replace(
-            self,
-            advantage=self.advantage.at(done),
-            loss=self.loss.at(done),
-            value_loss=self.value_loss.at(done),
-        )
+        with calling_part("algorithm.advantage", self.advantage):
+            advantage = self.advantage.at(done)
+        with calling_part("algorithm.loss", self.loss):
+            loss = self.loss.at(done)
+        return replace(self, advantage=advantage, loss=loss, value_loss=self.value_loss.at(done))
 
     @property
     def if_deterministic(self) -> bool:
@@ -102,11 +101,9 @@ class Parts:
     def risk_neutral(self) -> Parts:
         """Returns the parts that apply after random rewards have been detected, that is, after
         equal joint actions, which followed equal joint histories, have earned different rewards."""
-        return replace(
-            self,
-            advantage=self.advantage.risk_neutral(),
-            value_loss=self.value_loss.risk_neutral(),
-        )
+        with calling_part("algorithm.advantage", self.advantage):
+            advantage = self.advantage.risk_neutral()
+        return replace(self, advantage=advantage, value_loss=self.value_loss.risk_neutral())
 
 
 class Algorithm(ABC):
@@ -151,7 +148,8 @@ class Algorithm(ABC):
                 "mappo or mhgpo, or algorithm.rollout.name to tree or parallel"
             )
         critic = self.parts().critic
-        readers = {} if critic is None else critic.readers(task.agents)
+        with calling_part("algorithm.critic", critic):
+            readers = {} if critic is None else critic.readers(task.agents)
         if "team" not in task.pays and any(len(agents) > 1 for agents in readers.values()):
             raise ConfigError(
                 f"algorithm.critic: {type(critic).__name__} has one value for all, and the task "

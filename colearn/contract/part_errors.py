@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
 
 from colearn.errors import ColearnError, ConfigError, line_of, reason_of
 
 
 @contextmanager
 def calling_part(field: str, part: object) -> Iterator[None]:
-    """Context for a call of an algorithm's part. `field` is its section, such as
-    `algorithm.critic`.
+    """Context for a call of an algorithm's part, of a callback or of a function. `field` is its
+    section, such as `algorithm.critic`.
 
-    Errors: ConfigError, which names the field and the source line, for an exception of a class that
-    is not the library's. Exceptions of the library's classes propagate unchanged.
+    Errors: ConfigError, which names the field and the source line, for an exception of a class or a
+    function that is not the library's. Exceptions of the library's own propagate unchanged.
     """
     try:
         yield
     except ColearnError:
         raise
     except Exception as error:
-        cls = type(part)
-        if cls.__module__.partition(".")[0] == "colearn":
+        source = part if isinstance(part, FunctionType) else type(part)
+        if source.__module__.partition(".")[0] == "colearn":
             raise
         raise ConfigError(
-            f"{field}: {cls.__name__} raised {type(error).__name__}: {reason_of(error)} "
+            f"{field}: {source.__name__} raised {type(error).__name__}: {reason_of(error)} "
             f"({line_of(error)}); fix it there"
         ) from error

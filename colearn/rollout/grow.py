@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from typing import Any, Literal, Protocol
 
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
+from colearn.contract.part_errors import calling_part
 from colearn.contract.seeding import derive_rng
 from colearn.contract.types import Tree
 from colearn.errors import ConfigError
@@ -98,7 +99,8 @@ def plant(
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
-        shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
+        with calling_part("algorithm.rollout", shape):
+            shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
         for member, tree_shape in enumerate(shapes):
             if tree_shape.reads_critic and not shape.reads_critic:
                 raise ConfigError(

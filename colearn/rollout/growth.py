@@ -108,9 +108,9 @@ class Growth:
         visited = sorted(self._visited, key=lambda at: (at[0].turn, at[0].path))
         self._visited, self._revisits = [], False
         nodes = [node for node, _ in visited]
-        chosen = self.shape.further(
-            nodes, [unsure.get(node.path) for node in nodes], self._rng(self.nodes[0])
-        )
+        doubts = [unsure.get(node.path) for node in nodes]
+        with calling_part("algorithm.rollout", self.shape):
+            chosen = self.shape.further(nodes, doubts, self._rng(self.nodes[0]))
         self._further = {nodes[place].index: counts for place, counts in chosen.items()}
         self._executed = Counter(node.parent for node in self.nodes)
         return [visited[place] for place in chosen]
@@ -231,7 +231,8 @@ class Growth:
         """Return a round with the credits of its children; unchanged unless `compares`."""
         if not self.compares:
             return executed
-        credits = [self.credit.step(node, self.task.agents) for node, _ in children]
+        with calling_part("algorithm.credit", self.credit):
+            credits = [self.credit.step(node, self.task.agents) for node, _ in children]
         return replace(executed, credits=credits)
 
     def settle(

@@ -62,7 +62,8 @@ def joint_actions(shape: Rollout, acting: Sequence[str], horizon: int) -> int:
         total += width * children
         width *= continuing
     if shape.revisits:
-        further = shape.further(nodes, [1.0] * horizon, _rng())
+        with calling_part("algorithm.rollout", shape):
+            further = shape.further(nodes, [1.0] * horizon, _rng())
         total += sum(max(counts.values()) * (horizon - turn) for turn, counts in further.items())
     return total
 
@@ -80,7 +81,8 @@ def _expand(shape: Rollout, node: Node[Any]) -> tuple[int, int]:
 
 
 def _trees(shape: Rollout, item: Any, agents: Sequence[str]) -> Sequence[Rollout]:
-    return shape.trees(item, agents, _rng())
+    with calling_part("algorithm.rollout", shape):
+        return shape.trees(item, agents, _rng())
 
 
 def _rng() -> np.random.Generator:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from colearn.contract import Better, Callback, EvaluateEvent, Headline, StartEvent
+from colearn.contract.part_errors import calling_part
 from colearn.contract.types import Tree
 from colearn.errors import ConfigError, nearest
 from colearn.registry import own_function
@@ -122,7 +123,8 @@ class OwnMetric(Callback):
         function = self.function
         if isinstance(function, str):
             function = own_function(function, "run.callbacks.function")
-        values = [value for tree in event.trees if (value := function(tree)) is not None]
+        with calling_part("run.callbacks: own_metric", function):
+            values = [value for tree in event.trees if (value := function(tree)) is not None]
         try:
             numbers = [real_number(value) for value in values]
         except TypeError as error:

@@ -21,6 +21,7 @@ from colearn.contract import (
     UpdateEvent,
 )
 from colearn.contract.global_switches import guarded
+from colearn.contract.part_errors import calling_part
 from colearn.contract.types import Tree
 from colearn.errors import ConfigError, nearest
 from colearn.runs.record import Line, Progress, RunWriter
@@ -160,11 +161,15 @@ class Listeners:
 
     @contextmanager
     def _calling(self, callback: Callback) -> Iterator[None]:
-        """Context for a call of a callback. Global switches that it changes are put back. A
-        tracker's failed write, for example on a full disk, is the error of the run's other
-        files."""
-        writing = self.writer.writing() if isinstance(callback, Tracker) else nullcontext()
-        with writing, guarded(f"callbacks: {type(callback).__name__}"):
+        """Context for a call of a callback. Global switches that it changes are put back.
+
+        Errors: ConfigError for an exception of a user's class (`calling_part`). A tracker's failed
+        write, for example on a full disk, is the error of the run's other files.
+        """
+        tracks = isinstance(callback, Tracker)
+        writing = self.writer.writing() if tracks else nullcontext()
+        field = "run.trackers" if tracks else "callbacks"
+        with calling_part(field, callback), writing, guarded(f"{field}: {type(callback).__name__}"):
             yield
 
     def _tell_and_write(

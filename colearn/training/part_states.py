@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.config import ResolvedRun
+from colearn.contract.part_errors import calling_part
 from colearn.contract.types import Tree
 from colearn.runs.record import Progress
 
@@ -17,7 +18,8 @@ from .update.updater import Updater
 
 def restore_parts(progress: Progress, run: ResolvedRun, updater: Updater | None) -> None:
     """Restore the parts' state from the progress of a run or of a checkpoint."""
-    run.parts.advantage.restore(progress.baselines)
+    with calling_part("algorithm.advantage", run.parts.advantage):
+        run.parts.advantage.restore(progress.baselines)
     run.cast.restore(progress.cast)
     if updater is not None:
         updater.random_rewards = progress.random_rewards
@@ -26,7 +28,8 @@ def restore_parts(progress: Progress, run: ResolvedRun, updater: Updater | None)
 
 def store_parts(progress: Progress, run: ResolvedRun, updater: Updater | None) -> None:
     """Copy the parts' state into the progress that a checkpoint stores."""
-    progress.baselines = dict(run.parts.advantage.state())
+    with calling_part("algorithm.advantage", run.parts.advantage):
+        progress.baselines = dict(run.parts.advantage.state())
     progress.cast = dict(run.cast.state())
     if updater is not None:
         progress.random_rewards = updater.random_rewards

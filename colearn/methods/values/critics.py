@@ -140,11 +140,21 @@ class Critics(Reader):
             targets: Sequence[float] = row.targets or (0.0,) * len(row.marks)
             if episodes is not None and _has_unscored(episodes[row.tree]):
                 episode = episodes[row.tree]
-                values = self.critic.values(episode, row.reader, row, targets)
-                (aims,) = advantage.targets([episode], [values])
-                targets = self.critic.numbers(episode, row.reader, row, aims)
+                targets = _targets(self.critic, advantage, episode, row, targets)
             count += sum(not isnan(target) for target in targets)
         return count
+
+
+def _targets(
+    critic: Critic, advantage: Advantage, episode: Tree[Any], row: Row, numbers: Sequence[float]
+) -> tuple[float, ...]:
+    """Returns the target of each of a row's marks; `numbers` are the value head's outputs."""
+    with calling_part("algorithm.critic", critic):
+        values = critic.values(episode, row.reader, row, numbers)
+    with calling_part("algorithm.advantage", advantage):
+        (targets,) = advantage.targets([episode], [values])
+    with calling_part("algorithm.critic", critic):
+        return critic.numbers(episode, row.reader, row, targets)
 
 
 def _has_unscored(episode: Tree[Any]) -> bool:
@@ -194,7 +204,5 @@ class CriticObjective:
         targets: list[float] = []
         for row, numbers in zip(batch.rows, by_row, strict=True):
             episode = self.episodes[row.tree]
-            values = self.critic.values(episode, row.reader, row, numbers.tolist())
-            (by_agent,) = self.advantage.targets([episode], [values])
-            targets += self.critic.numbers(episode, row.reader, row, by_agent)
+            targets += _targets(self.critic, self.advantage, episode, row, numbers.tolist())
         return outputs.values.new_tensor(targets)

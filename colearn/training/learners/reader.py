@@ -19,6 +19,7 @@ from colearn.contract import (
     Values,
 )
 from colearn.contract.host import Together, one_by_one
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.types import Tree
 
@@ -74,7 +75,8 @@ class Reader(ABC):
             flat_rows = rows_of(model_rows, numbers)
             for row, outputs in self._values(name, flat_rows, steps or {}):
                 of_tree = values[row.tree]
-                read = self.critic.values(trees[row.tree], row.reader, row, outputs)
+                with calling_part("algorithm.critic", self.critic):
+                    read = self.critic.values(trees[row.tree], row.reader, row, outputs)
                 for agent, series in read.items():
                     of_tree[agent] = _joined(of_tree[agent], series) if agent in of_tree else series
         return dict(values)
@@ -103,7 +105,9 @@ class Reader(ABC):
         for model_rows in rows.values():
             for number, tree_rows in model_rows.items():
                 for place, row in enumerate(tree_rows):
-                    numbers = self.critic.numbers(trees[number], row.reader, row, values[number])
+                    tree, by_agent = trees[number], values[number]
+                    with calling_part("algorithm.critic", self.critic):
+                        numbers = self.critic.numbers(tree, row.reader, row, by_agent)
                     added: dict[str, Any] = {field: numbers}
                     tree_rows[place] = replace(row, **added)
 

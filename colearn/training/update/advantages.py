@@ -15,6 +15,7 @@ from colearn.contract import (
     NodeAdvantages,
     TokenAdvantages,
 )
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Row
 from colearn.contract.types import Tree
 from colearn.training.learners.reader import Rows
@@ -33,7 +34,9 @@ def equal_groups(
     sizes: Counter[tuple[str, Hashable]] = Counter()
     for place, episode in enumerate(episodes):
         for agent in episode.agents:
-            group, model = part.weight_group(episode, agent), model_of(episode, agent)
+            with calling_part("algorithm.advantage", part):
+                group = part.weight_group(episode, agent)
+            model = model_of(episode, agent)
             acted = sum(agent in by_agent for by_agent in advantages[place])
             if group is not None and model is not None and acted:
                 groups[place, agent] = model, group

@@ -12,6 +12,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes, NetworkKey, Parts
+from colearn.contract.part_errors import calling_part
 from colearn.methods.values.explained_variance import action_worth, explained_variance, pairs
 from colearn.methods.values.item_means import Offsets
 from colearn.programs.workflow.qa import f1
@@ -61,9 +62,11 @@ def update_metrics(kept: Kept) -> dict[str, float]:
     for entry in entries:
         for name, value in entry.items():
             by_metric[name].append(value)
+    with calling_part("algorithm.advantage", kept.parts.advantage):
+        groups = kept.parts.advantage.answer_groups(kept.trees)
     return {
         **{name: float(np.mean(values)) for name, values in by_metric.items()},
-        **similarity_metrics(kept.parts.advantage.answer_groups(kept.trees)),
+        **similarity_metrics(groups),
         "optimizer_steps": float(sum(map(bool, kept.joint_steps))),
         **{
             f"{key.model}/optimizer_steps": float(sum(map(bool, steps)))

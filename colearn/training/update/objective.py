@@ -10,6 +10,7 @@ from math import isnan
 from torch import Tensor
 
 from colearn.contract import PolicyBatch, PolicyLoss, ValueLoss
+from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.methods.loss.value import value_loss
 
@@ -51,21 +52,20 @@ class ActorObjective:
             behaviour if self.loss.old_logprobs == "behaviour" else batch.per_action("old_logprobs")
         )
         detached = outputs.logprobs.detach()
-        loss, metrics = self.loss(
-            PolicyBatch(
-                logprobs=outputs.logprobs,
-                action_of=batch.action_of,
-                advantages=batch.per_action("advantages"),
-                old_logprobs=old if len(old) else detached,
-                behaviour=behaviour,
-                ref_logprobs=batch.per_action("ref_logprobs")
-                if self.loss.needs_reference
-                else None,
-                entropy=outputs.entropy,
-                total_samples=self.samples,
-                total_tokens=self.tokens,
-            )
+        needs_reference = self.loss.needs_reference
+        inputs = PolicyBatch(
+            logprobs=outputs.logprobs,
+            action_of=batch.action_of,
+            advantages=batch.per_action("advantages"),
+            old_logprobs=old if len(old) else detached,
+            behaviour=behaviour,
+            ref_logprobs=batch.per_action("ref_logprobs") if needs_reference else None,
+            entropy=outputs.entropy,
+            total_samples=self.samples,
+            total_tokens=self.tokens,
         )
+        with calling_part("algorithm.loss", self.loss):
+            loss, metrics = self.loss(inputs)
         gap = ((old if len(old) else detached) - behaviour).abs().sum()
         metrics["logprob_mismatch"] = gap.item() / self.tokens
         if len(old):

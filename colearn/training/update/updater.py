@@ -240,7 +240,8 @@ class Updater:
         if values is not None:
             values = self._final(work, values)
             if self.critic is not None:
-                targets = parts.advantage.targets(work.trees, list(values.values()))
+                with calling_part("algorithm.advantage", parts.advantage):
+                    targets = parts.advantage.targets(work.trees, list(values.values()))
                 by_tree = dict(enumerate(targets))
                 self.critic.add_values("targets", work.value_rows, work.trees, by_tree)
         work.fixed = self._with_advantages(work, range(len(work.trees)), values)
@@ -282,7 +283,8 @@ class Updater:
         work.advantages.append((batch, advantages, read))
         rows = with_advantages(work.rows, numbers, advantages)
         if self.actors.critic is not None and read is not None:
-            targets = dict(zip(numbers, parts.advantage.targets(batch, read), strict=True))
+            with calling_part("algorithm.advantage", parts.advantage):
+                targets = dict(zip(numbers, parts.advantage.targets(batch, read), strict=True))
             self.actors.add_values("targets", rows, work.trees, targets)
         return rows
 

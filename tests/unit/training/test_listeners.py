@@ -255,3 +255,26 @@ def test_a_run_that_earns_the_task_s_optimum_has_not_collapsed(
     listeners.start(resumed=False)
     assert collapses(listeners, progress, 6) == [0.0] * 6
     assert "if the task is solved, stop here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("event", [*EVENTS, "on_end"])
+@pytest.mark.parametrize(("base", "field"), [(Noted, "callbacks"), (NotedTracker, "run.trackers")])
+def test_a_callback_that_raises_is_one_line_that_names_it_and_its_line(
+    make: Any, told: list[str], event: str, base: type[Noted], field: str
+) -> None:
+    def raises(self: object, *event: object) -> None:
+        raise LookupError("no such key")
+
+    mine = type("Mine", (base,), {event: raises, "__module__": __name__})("a", told)
+    given = {"trackers": [mine]} if issubclass(base, Tracker) else {}
+    listeners, *_ = make(*(() if given else (mine,)), **given)
+    with pytest.raises(ConfigError) as caught:
+        listeners.start(resumed=False)
+        listeners.rollout([])
+        listeners.update([], {}, None)
+        listeners.evaluation([], {"return": 0.0})
+        listeners.saved(Path("checkpoints/0"))
+        listeners.end()
+    line = str(caught.value)
+    assert line.startswith(f"{field}: Mine raised LookupError: no such key ({__file__}, line ")
+    assert line.endswith("fix it there") and "\n" not in line
