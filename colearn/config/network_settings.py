@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from colearn.contract.rotary import steady_positions
 
-from .strict_section import EACH, Device, Section
+from .strict_section import EACH, Section
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -67,8 +67,6 @@ class ModelSettings(TrainedNetworkSettings):
     minibatch: int | None = Field(default=None, ge=1)
     """Size of an optimiser step's data for this model, in units of `train.minibatch_unit`; None:
     `train.minibatch`."""
-    device: Device | None = None
-    """Device of this model; None: `run.device`."""
 
 
 class CriticSettings(TrainedNetworkSettings):
@@ -96,10 +94,6 @@ class CriticSettings(TrainedNetworkSettings):
     """Low-rank adapter on a frozen base; None trains all weights."""
     quantization: Literal["nf4"] | None = None
     """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
-    device: Device | None = None
-    """Device of the value models; None follows `run.device`."""
-    devices: dict[str, Device] = Field(default_factory=dict)
-    """Devices of individual value models, by name; other value models are on `device`."""
     max_length: int = Field(default=16384, ge=1)
     """Maximum length of the value model's input in tokens. An input that exceeds this limit, or the
     model's context, raises an error."""

@@ -1,5 +1,5 @@
 """Resolves and checks a config once, before weights are loaded: expands `*` in agents and models,
-converts `placement` to devices, and builds parts."""
+checks `placement`, and builds parts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from .agent_settings import AgentSettings
 from .build import build_algorithm, build_task
 from .critic_baseline import with_critic_baseline
 from .cross_checks import check_run
-from .network_settings import CriticSettings, ModelSettings
+from .network_settings import ModelSettings
 from .parts import build_part
-from .resolved_run import ResolvedRun
+from .resolved_run import CRITIC, ResolvedRun
 from .settings import Config, HostChoice
 from .strict_section import EACH
-
-_CRITIC = "critic"
-_ONE_CRITIC = "critic-"
 
 
 def resolve(
@@ -75,7 +72,8 @@ def _untrained(config: Config) -> Config:
         name: model.model_copy(update={"trained": False, "lora": None})
         for name, model in config.models.items()
     }
-    return config.model_copy(update={"models": models, "critic": None})
+    placement = {name: config.placement[name] for name in models if name in config.placement}
+    return config.model_copy(update={"models": models, "critic": None, "placement": placement})
 
 
 def _with_critic(config: Config) -> Config:
@@ -148,55 +146,25 @@ def _bound(
 
 
 def place(config: Config) -> Config:
-    """Returns the config with the devices of `placement` copied into `models` and `critic`.
+    """Check the names in `placement`. If it names several devices, the local host updates models in
+    threads, unless `run.host` is configured.
 
-    If there are several devices, the local host updates models in threads, unless `run.host` is
-    configured.
-    Errors: ConfigError for an unknown name, or a device that is set in two places.
+    Errors: ConfigError for an unknown name.
     """
-    if not config.placement:
-        return config
-    models, critic = dict(config.models), config.critic
-    for name, device in config.placement.items():
-        if name in models:
-            models[name] = _placed(models[name], device, f"models.{name}", name)
-        elif name == _CRITIC or name.startswith(_ONE_CRITIC):
-            if critic is None or critic.path is None:
-                raise ConfigError(
-                    f"placement.{name}: there is no critic model; leave it out, or set critic.path"
-                )
-            if name == _CRITIC:
-                critic = _placed(critic, device, "critic", "critic")
-            else:
-                critic = _one_placed(critic, device, name.removeprefix(_ONE_CRITIC))
-        else:
+    for name in config.placement:
+        if name in config.models:
+            continue
+        if name != CRITIC and not name.startswith(f"{CRITIC}-"):
             raise ConfigError(
-                f"placement.{name}: no such model; {nearest(name, [*models, _CRITIC])}"
+                f"placement.{name}: no such model; {nearest(name, [*config.models, CRITIC])}"
+            )
+        if config.critic is None or config.critic.path is None:
+            raise ConfigError(
+                f"placement.{name}: there is no critic model; leave it out, or set critic.path"
             )
     run, host = config.run, config.run.host
     if len(set(config.placement.values())) > 1 and host == HostChoice():
         run = run.model_copy(
             update={"host": HostChoice.model_validate({"name": host.name, "threads": True})}
         )
-    return config.model_copy(
-        update={"models": models, "critic": critic, "run": run, "placement": {}}
-    )
-
-
-def _one_placed(critic: CriticSettings, device: str, value_model: str) -> CriticSettings:
-    before = critic.devices.get(value_model, device)
-    if before != device:
-        raise ConfigError(
-            f"placement.critic-{value_model}: is {device}, and critic.devices.{value_model} is "
-            f"{before}; leave one out"
-        )
-    return critic.model_copy(update={"devices": {**critic.devices, value_model: device}})
-
-
-def _placed(settings: Any, device: str, section: str, name: str) -> Any:
-    if settings.device not in (None, device):
-        raise ConfigError(
-            f"placement.{name}: is {device}, and {section}.device is {settings.device}; "
-            "leave one out"
-        )
-    return settings.model_copy(update={"device": device})
+    return config.model_copy(update={"run": run})

@@ -30,6 +30,8 @@ from .network_settings import CriticSettings, ModelSettings
 from .settings import Config
 from .strict_section import EACH
 
+CRITIC = "critic"
+"""The name of all value models in `placement`."""
 TOKEN_BUDGET = 2048
 """Default of `train.token_budget`. Larger micro-batches are not faster on a CPU."""
 CUDA_TOKEN_BUDGET = 8192
@@ -188,11 +190,14 @@ class ResolvedRun:
 
     def device(self, key: NetworkKey) -> tuple[str, str]:
         """A network's device, and the config field that sets it."""
-        settings, run = self.settings(key), self.config.run.device
-        if isinstance(settings, CriticSettings) and key.model in settings.devices:
-            return settings.devices[key.model], f"critic.devices.{key.model}"
-        chosen = settings.device
-        return (run, "run.device") if chosen is None else (chosen, f"{key.section}.device")
+        placement = self.config.placement
+        names = [key.model]
+        if key.kind == "critic":
+            names = [name for name in (str(key), CRITIC) if name not in self.config.models]
+        for name in names:
+            if name in placement:
+                return placement[name], f"placement.{name}"
+        return self.config.run.device, "run.device"
 
     @property
     def token_budget(self) -> int:
@@ -236,11 +241,11 @@ class ResolvedRun:
             chosen = {reader: settings.value_model(reader) for reader in readers}
             for problem in filter(None, map(name_problem, chosen.values())):
                 raise ConfigError(f"critic.readers: {problem}")
-            for name in settings.devices:
-                if name not in chosen.values():
+            known = [str(NetworkKey("critic", name)) for name in dict.fromkeys(chosen.values())]
+            for name in self.config.placement:
+                if name not in (CRITIC, *known, *self.config.models):
                     raise ConfigError(
-                        f"critic.devices.{name}: no such value model; "
-                        f"{nearest(name, [*chosen.values()])}"
+                        f"placement.{name}: no such value model; {nearest(name, known)}"
                     )
             return chosen
         if self.parts.critic.on_actor is None:

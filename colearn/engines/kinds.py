@@ -47,7 +47,7 @@ class Transformers(GeneratorKind):
     def __post_init__(self) -> None:
         check_positive(max_rows=self.max_rows, cache_gib=self.cache_gib)
         if self.device is not None and not self.copy:
-            raise ConfigError("device: is the copy's; set copy: true, or models.NAME.device")
+            raise ConfigError("device: is the copy's; set copy: true, or placement.NAME")
 
     @property
     def apart(self) -> bool:

@@ -32,10 +32,7 @@ def propose(estimated: Estimate) -> Proposal | None:
     names devices or processes, or a cluster places the models. Errors: as for `estimate`.
     """
     run, machine = estimated.run, estimated.machine
-    named = any(run.settings(key).device is not None for key in run.networks) or (
-        run.config.critic is not None and bool(run.config.critic.devices)
-    )
-    if machine is None or estimated.phases is None or estimated.workers or named:
+    if machine is None or estimated.phases is None or estimated.workers or run.config.placement:
         return None
     if machine.count == 1 or estimated.processes > 1 or not run.algorithm.learns:
         return None

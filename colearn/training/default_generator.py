@@ -60,9 +60,10 @@ def _unable(config: Config) -> str | None:
             return "context windows"
         if 0 < agent.sampling.temperature < LOWEST_TEMPERATURE:
             return f"temperatures between 0 and {LOWEST_TEMPERATURE}"
-    models = config.models.values()
-    if any(model.quantization is not None for model in models):
+    if any(model.quantization is not None for model in config.models.values()):
         return "bases in 4 bits"
-    if any(model.device is not None and "cuda" not in model.device for model in models):
+    if any(
+        "cuda" not in config.placement[name] for name in config.models if name in config.placement
+    ):
         return "models on several kinds of devices"
     return None

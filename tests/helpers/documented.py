@@ -40,7 +40,7 @@ SMALL = {
     "evaluation.every": 1000,
 }
 NOT_HERE = {
-    r"^models\.\w+\.device: no device|^placement": "several devices",
+    r"^placement": "several devices",
     r"^run.trackers: wandb does not start": "an account",
     r"^run.generator: on a CPU vLLM": "a GPU",
     r"^task.reward.path: cannot load": "a model of the hub",

@@ -229,7 +229,7 @@ SETTINGS = {
     "no device of this name": ("run.device=gpu0", "run.device: ", "'gpu0'"),
     "more hosts than devices": (
         "placement={ada: cpu, ben: 'cuda:97'}",
-        "models.ben.device: ",
+        "placement.ben: ",
         "no device cuda:97 on this machine, which has cpu",
     ),
     "a stage that does not exist": (

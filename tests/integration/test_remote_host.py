@@ -289,7 +289,7 @@ def test_a_run_restarts_by_itself_after_it_lost_a_model(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"models.*.device": "cuda:1"}, "models.agent_1.device: a worker of ray sees its own"),
+        ({"placement.agent_1": "cuda:1"}, "placement.agent_1: a worker of ray sees its own"),
         ({"run.device": "cuda"}, "run.host.gpus: actor-agent_1 runs on cuda; set it"),
         ({"run.host.gpus": -1}, "run.host.gpus: must be a finite number from 0"),
         ({"run.host.processes": 0}, "run.host.processes: must be 1 or more"),

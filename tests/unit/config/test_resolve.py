@@ -94,8 +94,8 @@ def test_where_nothing_is_learned_no_budget_is_used_and_no_adapter_loaded() -> N
 
 
 def test_a_device_is_named_by_the_field_that_says_it() -> None:
-    run = resolved("models.*.device=cuda:1", "run.device=cpu")
-    assert run.device(ACTORS[0]) == ("cuda:1", "models.ada.device")
+    run = resolved("placement.ada=cuda:1", "run.device=cpu")
+    assert run.device(ACTORS[0]) == ("cuda:1", "placement.ada")
     assert run.device(TEAM) == ("cpu", "run.device")
 
 
@@ -179,7 +179,7 @@ def test_other_names_are_names(name: str) -> None:
         ((), "mps", 2048),
         (("run.device=cuda:1",), "cpu", 8192),
         (("run.device=cpu",), "cuda", 2048),
-        (("critic.device=cpu",), "cuda", 2048),
+        (("placement.critic=cpu",), "cuda", 2048),
         (("train.token_budget=300",), "cuda", 300),
     ],
 )

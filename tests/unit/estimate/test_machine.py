@@ -113,13 +113,13 @@ def test_auto_is_the_first_device_and_cpu_stays_cpu() -> None:
 
 @pytest.mark.parametrize("name", ["cuda:2", "mps"])
 def test_a_device_beyond_the_machine_is_named_with_its_field(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^models.a.device: no device {name} among --devices"):
-        read_machine("2xH100-80GB").device(name, "models.a.device")
+    with pytest.raises(ConfigError, match=rf"^placement.a: no device {name} among --devices"):
+        read_machine("2xH100-80GB").device(name, "placement.a")
 
 
 def test_networks_are_placed_on_the_described_devices(settings: dict[str, Any]) -> None:
     config = load_config(settings, ["models.ben.path=" + settings["models"]["*"]["path"]])
-    config = load_config(config.model_dump(mode="json"), ["models.ben.device=cuda:1"])
+    config = load_config(config.model_dump(mode="json"), ["placement.ben=cuda:1"])
     made = estimate(config, machine=read_machine("2xH100-80GB"))
     devices = {str(network.key): network.device for network in made.networks}
     assert devices == {"actor-ada": "cuda:0", "actor-ben": "cuda:1"}

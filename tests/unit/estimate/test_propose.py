@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_said_with_the_remedy() -> None:
     [
         (None, {}),
         (read_machine("80GB"), {}),
-        (read_machine("2x80GB"), {"models.*.device": "cuda:1"}),
+        (read_machine("2x80GB"), {"placement": {"builder_1": "cuda:1"}}),
     ],
     ids=["this machine", "one device", "devices are named"],
 )
