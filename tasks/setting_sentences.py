@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 _PROMPT = "`full`: the paper's prompt; `compact`: few words, for small word-level models."
 _VARIANT = "`paper`: the paper's rules; `comlrl`: the rules of the authors' released code."
-_SANDBOX = "Isolation mechanism of programs; `auto` selects one that works on the machine."
+_SANDBOX = "Isolation mechanism of programs; `unsafe` limits only their time and memory."
 _SHIFT = "Constant added to every reward."
 _TRAIN = "Problems of the training split that are generated."
 _TEST = "Problems of the test split that are generated."

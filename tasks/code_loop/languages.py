@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from colearn.programs.sandbox import Limits, Mechanism, run_tests
+from colearn.programs.sandbox import Limits, Mechanism, check_mechanism, run_tests
 from colearn.text.reasoning import without_reasoning
 
 from ..coop_humaneval.data import HumanEvalProblem
@@ -85,6 +85,7 @@ class Python:
 
     def __init__(self, data: str, limits: Limits, mechanism: Mechanism) -> None:
         self.problems = load_python(data)
+        check_mechanism(mechanism)
         self._limits, self._mechanism = limits, mechanism
 
     def question(self, problem: HumanEvalProblem) -> str:

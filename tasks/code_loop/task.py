@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from colearn.contract import Headline
 from colearn.errors import ConfigError, nearest
-from colearn.programs.sandbox import Limits, choose_mechanism
+from colearn.programs.sandbox import Limits, Mechanism
 from colearn.programs.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
 from ..coop_humaneval.data import HumanEvalProblem
@@ -50,12 +50,10 @@ class ReflectiveVerification(Workflow[Problem]):
         *,
         data: str = "packaged",
         seconds: float = 8.0,
-        sandbox: Literal["auto", "bwrap", "namespaces", "unsafe"] = "auto",
+        sandbox: Mechanism = "bwrap",
     ) -> None:
         self.language: CodeLanguage[Any] = (
-            StepLanguage()
-            if data == STEPS
-            else Python(data, Limits(seconds=seconds), choose_mechanism(sandbox))
+            StepLanguage() if data == STEPS else Python(data, Limits(seconds=seconds), sandbox)
         )
         self.tools = (Tool(self.language.verify, timeout=seconds + 30.0),)
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from colearn.errors import ConfigError
-from colearn.programs.sandbox import Limits, Mechanism, Verdict, choose_mechanism, run_tests
+from colearn.programs.sandbox import Limits, Mechanism, Verdict, check_mechanism, run_tests
 
 from .data import HumanEvalProblem
 from .parse import AUX, read_answer
@@ -60,7 +60,7 @@ def examine(
     *,
     alone: bool,
     limits: Limits,
-    sandbox: str,
+    sandbox: Mechanism,
 ) -> Findings:
     """Join the answers of the auxiliary and the main agent, and test the program in the sandbox if
     it defines the main function and parses. alone: join only the two functions.
@@ -111,7 +111,9 @@ def raw_reward(findings: Findings, variant: str, *, cooperation: bool = True) ->
     return reward + IGNORES * (findings.use.ignored and variant == "paper")
 
 
-def _verdict(problem: HumanEvalProblem, program: str, limits: Limits, sandbox: str) -> Verdict:
+def _verdict(
+    problem: HumanEvalProblem, program: str, limits: Limits, sandbox: Mechanism
+) -> Verdict:
     """The verdict on a program, cached for equal programs: a converging policy repeats its
     programs."""
     key = (problem.prompt, problem.tests, program, limits, sandbox)
@@ -119,7 +121,7 @@ def _verdict(problem: HumanEvalProblem, program: str, limits: Limits, sandbox: s
         _known.move_to_end(key)
         return _known[key]
     try:
-        mechanism: Mechanism = choose_mechanism(sandbox)  # type: ignore[arg-type]
+        check_mechanism(sandbox)
     except ConfigError:
         raise ConfigError(
             f"task.sandbox: '{sandbox}' does not work here; install bubblewrap (apt-get install "
@@ -132,7 +134,7 @@ def _verdict(problem: HumanEvalProblem, program: str, limits: Limits, sandbox: s
         problem.tests,
         prompt=problem.prompt,
         limits=limits,
-        mechanism=mechanism,
+        mechanism=sandbox,
     )
     if verdict.error in _SETTLED:
         _known[key] = verdict

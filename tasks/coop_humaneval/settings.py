@@ -14,7 +14,7 @@ from ..rows import SUFFIXES
 CHOICES = {
     "variant": ("paper", "comlrl"),
     "feedback": ("diagnostics", "score"),
-    "sandbox": ("auto", "bwrap", "namespaces", "unsafe"),
+    "sandbox": ("bwrap", "unsafe"),
     "prompt": ("full", "compact"),
 }
 DATA = ("packaged", "hub", "humaneval", "mbpp")

@@ -18,6 +18,7 @@ from colearn.contract import (
 )
 from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, nearest
+from colearn.programs.sandbox import Mechanism
 
 from . import text
 from .actions import legal_function, one_line
@@ -133,7 +134,7 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         data: str = "packaged",
         feedback: Literal["diagnostics", "score"] = "diagnostics",
         feedback_tests: int | None = None,
-        sandbox: Literal["auto", "bwrap", "namespaces", "unsafe"] = "auto",
+        sandbox: Mechanism = "bwrap",
         seconds: float = 8.0,
         memory_mb: int = 512,
         reward_shift: float = -HIGHEST,

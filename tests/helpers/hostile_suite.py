@@ -1,6 +1,6 @@
 """All hostile and honest programs in one sandbox, and what they left behind.
 
-python tests/helpers/hostile_suite.py bwrap|namespaces  # of the installed colearn; prints failures
+python tests/helpers/hostile_suite.py  # of the installed colearn; prints failures
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hostile_ends import ENDS
 from hostile_programs import HOSTILE
 from hostile_states import STATES, Forgery
 
-from colearn.programs.sandbox import Limits, Mechanism, run_program, run_tests
+from colearn.programs.sandbox import Limits, run_program, run_tests
 from colearn.programs.sandbox.statements import take_apart
 
 PROGRAMS = {"programs": HOSTILE, "answers": ANSWERS, "calls": CALLS, "searches": SEARCHES}
@@ -117,20 +117,20 @@ HONEST = {
 }
 
 
-def run_search(program: str, mechanism: Mechanism) -> list[str]:
+def run_search(program: str) -> list[str]:
     """What is wrong with the run of a program that looks for something; it must look to the end."""
     limits = dataclasses.replace(LIMITS, seconds=100.0)
-    verdict = run_tests(program, "add", TESTS, limits=limits, mechanism=mechanism)
+    verdict = run_tests(program, "add", TESTS, limits=limits)
     missed = verdict.message == "test 0: NameError: the program defines no function 'add'"
     return [] if missed and not any(verdict.passed) else [repr(verdict)]
 
 
-def run_hostile(program: str, mechanism: Mechanism) -> list[str]:
+def run_hostile(program: str) -> list[str]:
     """What is wrong with a hostile program's run; OUTSIDE and PORT are filled in."""
     quickest = float("inf")
     for _ in range(TRIES):
         began = time.monotonic()
-        verdict = run_tests(program, "add", TESTS, limits=LIMITS, mechanism=mechanism)
+        verdict = run_tests(program, "add", TESTS, limits=LIMITS)
         quickest = min(quickest, time.monotonic() - began)
         wrong = []
         if any(verdict.passed):
@@ -142,23 +142,23 @@ def run_hostile(program: str, mechanism: Mechanism) -> list[str]:
     return [f"took {quickest:.1f} s"]
 
 
-def run_forgery(forgery: Forgery, mechanism: Mechanism) -> list[str]:
+def run_forgery(forgery: Forgery) -> list[str]:
     """What is wrong with a program that skips what its tests rely on."""
     limits = Limits(seconds=20.0, output_kb=64)
-    verdict = run_tests(forgery.program, "f", forgery.tests, limits=limits, mechanism=mechanism)
+    verdict = run_tests(forgery.program, "f", forgery.tests, limits=limits)
     tests = take_apart(forgery.tests, "f").tests
     earned = tuple(number < forgery.earned for number in range(tests))
     return [] if verdict.passed == earned and verdict.error and verdict.message else [repr(verdict)]
 
 
-def run_twin(forgery: Forgery, mechanism: Mechanism) -> list[str]:
+def run_twin(forgery: Forgery) -> list[str]:
     """What is wrong with the honest program beside it."""
-    verdict = run_tests(forgery.honest, "f", forgery.tests, mechanism=mechanism)
+    verdict = run_tests(forgery.honest, "f", forgery.tests)
     return [] if verdict.all_passed and not verdict.message else [repr(verdict)]
 
 
-def run_honest(program: str, mechanism: Mechanism) -> list[str]:
-    output = run_program(program, limits=Limits(seconds=20.0), mechanism=mechanism)
+def run_honest(program: str) -> list[str]:
+    output = run_program(program, limits=Limits(seconds=20.0))
     return [] if (output.text, output.error) == ("5\n", None) else [repr(output)]
 
 
@@ -167,8 +167,8 @@ TRACKER = "multiprocessing.resource_tracker"
 
 
 def descendants() -> dict[int, str]:
-    """Our processes and theirs, with their command lines; without the server of the namespaces and
-    Python's resource tracker."""
+    """Our processes and theirs, with their command lines; without Python's
+    resource tracker."""
     parents, commands = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -183,10 +183,7 @@ def descendants() -> dict[int, str]:
     return {
         pid: commands[pid]
         for pid in ours - {os.getpid()}
-        if not (
-            parents[pid] == os.getpid()
-            and ("_namespaces.py" in commands[pid] or TRACKER in commands[pid])
-        )
+        if not (parents[pid] == os.getpid() and TRACKER in commands[pid])
     }
 
 
@@ -201,12 +198,11 @@ def left_over(others: Container[int] = ()) -> dict[int, str]:
 
 
 def main() -> int:
-    mechanism: Mechanism = sys.argv[1]  # type: ignore[assignment]
-    run_honest("print(5)", mechanism)  # what is made once is made
+    run_honest("print(5)")  # what is made once is made
     open_before = len(os.listdir("/proc/self/fd"))
     with tempfile.TemporaryDirectory() as outside:
         Path(outside, "secret").write_text("5")
-        jobs: list[tuple[str, Callable[[Any, Mechanism], list[str]], Any]] = []
+        jobs: list[tuple[str, Callable[[Any], list[str]], Any]] = []
         for kind, programs in PROGRAMS.items():
             for name, program in programs.items():
                 filled = program.replace("OUTSIDE", outside).replace("PORT", "9")
@@ -216,7 +212,7 @@ def main() -> int:
         jobs += [(f"states: {name}", run_forgery, forgery) for name, forgery in FORGERIES.items()]
         jobs += [(f"twins: {name}", run_twin, forgery) for name, forgery in FORGERIES.items()]
         with ThreadPoolExecutor(2) as threads:
-            by_job = list(threads.map(lambda job: job[1](job[2], mechanism), jobs))
+            by_job = list(threads.map(lambda job: job[1](job[2]), jobs))
         if sorted(os.listdir(outside)) != ["secret"]:
             by_job.append([f"wrote outside: {os.listdir(outside)}"])
             jobs.append(("all", run_hostile, ""))

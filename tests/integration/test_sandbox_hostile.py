@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hostile_suite import (
 from wheel_install import install_wheel
 
 import colearn.programs.sandbox.run
-from colearn.programs.sandbox import Limits, Mechanism, SandboxPool, run_program, run_tests, server
+from colearn.programs.sandbox import Limits, run_program, run_tests
 from colearn.programs.sandbox.confine import Side
 from colearn.programs.sandbox.mechanism import works
 from colearn.programs.sandbox.place import find_place
@@ -73,12 +74,7 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=("bwrap", "namespaces"))
-def mechanism(request: pytest.FixtureRequest) -> Mechanism:
-    chosen: Mechanism = request.param
-    if not works(chosen):
-        pytest.skip(f"{chosen} does not work here")
-    return chosen
+pytestmark = pytest.mark.skipif(not works(), reason="no sandbox works here")
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +98,13 @@ def listener() -> Iterator[socket.socket]:
 
 @pytest.mark.parametrize("program", CASES)
 def test_it_earns_nothing_and_leaves_nothing(
-    program: str, mechanism: Mechanism, outside: Path, listener: socket.socket, others: set[int]
+    program: str, outside: Path, listener: socket.socket, others: set[int]
 ) -> None:
     filled = program.replace("OUTSIDE", str(outside))
     filled = filled.replace("PORT", str(listener.getsockname()[1]))
-    run_honest("print(5)", mechanism)  # what is made once is made
+    run_honest("print(5)")  # what is made once is made
     descriptors = len(os.listdir("/proc/self/fd"))
-    assert run_hostile(filled, mechanism) == []
+    assert run_hostile(filled) == []
     assert left_over(others) == {}
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert sorted(path.name for path in outside.iterdir()) == ["secret"]
@@ -117,16 +113,16 @@ def test_it_earns_nothing_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("name", PROGRAMS["searches"])
-def test_it_finds_nothing(name: str, mechanism: Mechanism) -> None:
-    assert run_search(PROGRAMS["searches"][name], mechanism) == []
+def test_it_finds_nothing(name: str) -> None:
+    assert run_search(PROGRAMS["searches"][name]) == []
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_program_is_let_be(name: str, mechanism: Mechanism) -> None:
-    assert run_honest(HONEST[name], mechanism) == []
+def test_an_honest_program_is_let_be(name: str) -> None:
+    assert run_honest(HONEST[name]) == []
 
 
-def test_sockets_of_several_processes_hold_what_the_page_says(mechanism: Mechanism) -> None:
+def test_sockets_of_several_processes_hold_what_the_page_says() -> None:
     """docs/howto/sandbox.md: 13 MB each with the kernel's share; 10.3 are the program's."""
     program = """
 import os, socket
@@ -154,7 +150,7 @@ print(total, flush=True)
 if child == 0: os._exit(0)
 """
     limits = Limits(seconds=30.0, processes=4, memory_mb=512)
-    text = run_program(program, limits=limits, mechanism=mechanism).text
+    text = run_program(program, limits=limits).text
     totals = [int(line) for line in text.split()]
     assert 1 < len(totals) <= 4
     assert max(totals) <= 11 << 20
@@ -166,14 +162,14 @@ def test_there_are_more_than_two_hundred_hostile_programs() -> None:
 
 @pytest.mark.slow
 def test_it_is_the_same_where_the_wheel_is_installed(
-    mechanism: Mechanism, tmp_path_factory: pytest.TempPathFactory
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """There the library and its problems lie among the packages, not in a repository."""
     python = install_wheel(tmp_path_factory.mktemp("wheel"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     suite = str(ROOT / "tests" / "helpers" / "hostile_suite.py")
     run = subprocess.run(
-        [str(python), suite, mechanism], capture_output=True, text=True, cwd="/", env=environment
+        [str(python), suite], capture_output=True, text=True, cwd="/", env=environment
     )
     assert (run.returncode, run.stderr) == (0, ""), run.stdout
 
@@ -185,7 +181,7 @@ def test_nothing_of_a_virtual_environment_is_shown() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_what_is_mounted_in_a_shown_folder_is_read_only(mechanism: Mechanism) -> None:
+def test_what_is_mounted_in_a_shown_folder_is_read_only() -> None:
     code = f"""
 import ctypes, os, sys
 from colearn.programs.sandbox import run_program
@@ -195,7 +191,7 @@ libc.mount(b"none", b"/", None, {1 << 18 | 16384}, None)
 folder = os.path.join(os.path.dirname(os.__file__), "idlelib")
 if libc.mount(b"none", folder.encode(), b"tmpfs", 0, b"mode=0777"): sys.exit("no mount")
 program = f"open('{{folder}}/written', 'w')"
-print(run_program(program, mechanism="{mechanism}").message, os.listdir(folder))
+print(run_program(program).message, os.listdir(folder))
 """
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "Read-only file system" in run.stdout
@@ -203,7 +199,7 @@ print(run_program(program, mechanism="{mechanism}").message, os.listdir(folder))
 
 
 @pytest.mark.parametrize("answer", (r"b'\0\0'", r"b'\0\0\0\7l'"), ids=["length", "value"])
-def test_half_an_answer_costs_one_call_its_time(answer: str, mechanism: Mechanism) -> None:
+def test_half_an_answer_costs_one_call_its_time(answer: str) -> None:
     program = f"""
 import os, sys, time
 answers = int(next(w for w in sys.orig_argv if w[:1].isdigit() and "," in w).split(",")[1])
@@ -215,26 +211,26 @@ def add(a, b):
 """
     limits = Limits(seconds=600.0, call_seconds=2.0)
     tests = ("assert add(0, 2) == 2", "assert add(2, 2) == 4")
-    verdict = run_tests(program, "add", tests, limits=limits, mechanism=mechanism)
+    verdict = run_tests(program, "add", tests, limits=limits)
     assert verdict.passed == (False, True)
     assert verdict.message == "test 0: a call took longer than limits.call_seconds"
 
 
-def test_a_source_too_large_to_send_starts_nothing(mechanism: Mechanism, others: set[int]) -> None:
-    run_honest("print(5)", mechanism)
+def test_a_source_too_large_to_send_starts_nothing(others: set[int]) -> None:
+    run_honest("print(5)")
     before = os.listdir("/proc/self/fd")
     source = "\U0001f600" * (4 << 20)
-    verdict = run_tests(source, "add", "assert add(1, 2) == 3", mechanism=mechanism)
+    verdict = run_tests(source, "add", "assert add(1, 2) == 3")
     assert (verdict.error, verdict.passed) == ("syntax", (False,))
-    assert run_program(source, mechanism=mechanism).error == "syntax"
+    assert run_program(source).error == "syntax"
     assert left_over(others) == {}
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_what_fails_between_two_starts_leaves_nothing(
-    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch, others: set[int]
+    monkeypatch: pytest.MonkeyPatch, others: set[int]
 ) -> None:
-    run_honest("print(5)", mechanism)
+    run_honest("print(5)")
     before = os.listdir("/proc/self/fd")
     start = colearn.programs.sandbox.run.start
 
@@ -245,27 +241,17 @@ def test_what_fails_between_two_starts_leaves_nothing(
 
     monkeypatch.setattr(colearn.programs.sandbox.run, "start", fails)
     with pytest.raises(OSError, match="no more processes"):
-        run_tests("", "add", "assert add(1, 2) == 3", mechanism=mechanism)
+        run_tests("", "add", "assert add(1, 2) == 3")
     assert left_over(others) == {}
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_server_that_was_killed_is_started_again() -> None:
-    if not works("namespaces"):
-        pytest.skip("namespaces does not work here")
-    assert run_program("print(5)", mechanism="namespaces").text == "5\n"
-    process = server._server._process
-    process.kill()
-    process.wait()
-    assert run_program("print(5)", mechanism="namespaces").text == "5\n"
-
-
-def test_a_run_ends_with_the_process_that_wanted_it(mechanism: Mechanism) -> None:
-    program = f"""
+def test_a_run_ends_with_the_process_that_wanted_it() -> None:
+    program = """
 from colearn.programs.sandbox import Limits, run_tests
 limits = Limits(seconds=60, memory_mb=307)
 program = "while True: pass"
-run_tests(program, "f", "assert f()", limits=limits, mechanism="{mechanism}")
+run_tests(program, "f", "assert f()", limits=limits)
 """
     process = subprocess.Popen([sys.executable, "-c", program])
     deadline = time.monotonic() + 120
@@ -300,8 +286,9 @@ def test_honest_and_hostile_side_by_side_keep_their_own_verdicts(
             program = f"def add(a, b): return a + b + {number}"
         tests = (f"assert add(1, 2) == {3 + number}", f"assert add(1, 2) == {4 + number}")
         jobs.append({"program": program, "entry_point": "add", "tests": tests})
-    with SandboxPool(4, dataclasses.replace(LIMITS, seconds=12.0)) as pool:
-        verdicts = pool.run_tests(jobs)
+    limits = dataclasses.replace(LIMITS, seconds=12.0)
+    with ThreadPoolExecutor(4) as threads:
+        verdicts = list(threads.map(lambda job: run_tests(**job, limits=limits), jobs))
     assert [v.passed for v in verdicts] == [(True, False), (False, False)] * 12
     assert left_over(others) == {}
 

@@ -9,7 +9,7 @@ from hostile_states import Forgery
 from hostile_suite import FORGERIES, run_forgery, run_twin
 
 import colearn.programs.sandbox.run
-from colearn.programs.sandbox import Mechanism, run_tests
+from colearn.programs.sandbox import run_tests
 from colearn.programs.sandbox.confine import Side
 from colearn.programs.sandbox.mechanism import works
 from colearn.programs.sandbox.process import Process
@@ -22,17 +22,12 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=("bwrap", "namespaces"))
-def mechanism(request: pytest.FixtureRequest) -> Mechanism:
-    chosen: Mechanism = request.param
-    if not works(chosen):
-        pytest.skip(f"{chosen} does not work here")
-    return chosen
+pytestmark = pytest.mark.skipif(not works(), reason="no sandbox works here")
 
 
 @pytest.mark.parametrize("forgery", CASES)
-def test_skipped_state_earns_nothing(forgery: Forgery, mechanism: Mechanism) -> None:
-    assert run_forgery(forgery, mechanism) == []
+def test_skipped_state_earns_nothing(forgery: Forgery) -> None:
+    assert run_forgery(forgery) == []
 
 
 def test_there_are_more_than_forty_programs_beside_honest_ones() -> None:
@@ -40,14 +35,14 @@ def test_there_are_more_than_forty_programs_beside_honest_ones() -> None:
 
 
 @pytest.mark.parametrize("forgery", CASES)
-def test_the_honest_twin_passes_all(forgery: Forgery, mechanism: Mechanism) -> None:
-    assert run_twin(forgery, mechanism) == []
+def test_the_honest_twin_passes_all(forgery: Forgery) -> None:
+    assert run_twin(forgery) == []
 
 
-def test_a_failed_preparation_is_the_message(mechanism: Mechanism) -> None:
+def test_a_failed_preparation_is_the_message() -> None:
     tests = "assert f(0) == 1\nx = f(1)\nassert f(2) == 3\nassert f(3) == 4"
     program = "def f(n): return [1][n]"
-    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    verdict = run_tests(program, "f", tests)
     assert verdict.passed == (True, False, False)
     assert (verdict.error, verdict.message) == (
         "exception",
@@ -55,15 +50,15 @@ def test_a_failed_preparation_is_the_message(mechanism: Mechanism) -> None:
     )
 
 
-def test_a_preparation_that_kills_the_program_is_the_message(mechanism: Mechanism) -> None:
+def test_a_preparation_that_kills_the_program_is_the_message() -> None:
     tests = "assert f(0) == 1\nx = f(1)\nassert f(2) == 3"
     program = "import os\ndef f(n): return os._exit(3) if n == 1 else n + 1"
-    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    verdict = run_tests(program, "f", tests)
     assert verdict.passed == (True, False)
     assert verdict.message == "test 1: its process ended early, with exit status 3"
 
 
-def test_bare_asserts_count_each_whatever_the_others_do(mechanism: Mechanism) -> None:
+def test_bare_asserts_count_each_whatever_the_others_do() -> None:
     """One that is false, one that raises, one that costs the process, one that is right."""
     program = """
 import os
@@ -74,11 +69,11 @@ def f(n):
     return n + 1
 """
     tests = "\n".join(f"assert f({n}) == {n + 1}" for n in range(5))
-    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    verdict = run_tests(program, "f", tests)
     assert verdict.passed == (True, False, False, False, True)
 
 
-def test_after_a_loss_a_fresh_process_goes_through_the_loops_again(mechanism: Mechanism) -> None:
+def test_after_a_loss_a_fresh_process_goes_through_the_loops_again() -> None:
     program = "import os\ndef f(n): return os._exit(0) if n == 9 else n + 1"
     tests = """
 seen = []
@@ -89,13 +84,11 @@ assert f(9) == 10
 assert seen == [1, 2, 3]
 assert f(4) == 5
 """
-    verdict = run_tests(program, "f", tests, mechanism=mechanism)
+    verdict = run_tests(program, "f", tests)
     assert verdict.passed == (True, False, True, True)
 
 
-def test_what_dies_in_a_loop_is_not_started_again(
-    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_dies_in_a_loop_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     start, started = colearn.programs.sandbox.run.start, []
 
     def counted(side: Side, *settings: Any) -> Process:
@@ -105,5 +98,5 @@ def test_what_dies_in_a_loop_is_not_started_again(
     monkeypatch.setattr(colearn.programs.sandbox.run, "start", counted)
     program = "import os\ndef f(n): os._exit(0)"
     tests = "for n in range(3):\n    assert f(n) == n + 1\nassert f(3) == 4"
-    assert run_tests(program, "f", tests, mechanism=mechanism).passed == (False, False)
+    assert run_tests(program, "f", tests).passed == (False, False)
     assert started == ["checker", "program"]

@@ -2,8 +2,7 @@
 
 from .confine import Mechanism
 from .limits import Limits
-from .mechanism import choose_mechanism
-from .pool import SandboxPool
+from .mechanism import check_mechanism
 from .run import run_program, run_tests
 from .verdict import ErrorKind, Output, Verdict
 
@@ -12,9 +11,8 @@ __all__ = [
     "Limits",
     "Mechanism",
     "Output",
-    "SandboxPool",
     "Verdict",
-    "choose_mechanism",
+    "check_mechanism",
     "run_program",
     "run_tests",
 ]

@@ -13,11 +13,10 @@ from ._bundle import LOADER
 from ._bwrap import bwrap_command, filter_file
 from ._filter import filter_program
 from .limits import Limits
-from .place import ENVIRONMENT, FOLDER, find_place
-from .process import Process, Spawned
-from .server import start_forked
+from .place import ENVIRONMENT, find_place
+from .process import Process
 
-Mechanism = Literal["bwrap", "namespaces", "unsafe"]
+Mechanism = Literal["bwrap", "unsafe"]
 Side = Literal["program", "checker", "script"]
 """The module that runs inside: `_program`, `_checker` or `_script`."""
 
@@ -33,21 +32,6 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
     words = [place.interpreter, "-s", "-S", "-P", "-B", "-c", LOADER]
     limit_words = _limit_words(limits, mechanism)
     code = None if mechanism == "unsafe" else filter_program(limits.processes)
-    if mechanism == "namespaces":
-        settings = {
-            "read_only": place.read_only,
-            "hidden": place.hidden,
-            "links": place.links,
-            "devices": place.devices,
-            "folder": FOLDER,
-            "file_bytes": limits.file_mb << 20,
-            "files": limits.files,
-            "filter": code,
-            "environment": ENVIRONMENT,
-            # None: replaced by the channel's descriptor numbers in the sandbox
-            "command": [*words, None, *limit_words],
-        }
-        return start_forked(settings, with_errors=side != "program", channel=channel)
     command = [*words, numbers, *limit_words]
     filter_fd, folder, environment = None, None, ENVIRONMENT
     if mechanism == "bwrap":
@@ -70,7 +54,7 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
     finally:
         if filter_fd is not None:
             os.close(filter_fd)
-    return Spawned(child, folder, limits.files if mechanism == "bwrap" else None)
+    return Process(child, folder, limits.files if mechanism == "bwrap" else None)
 
 
 def _limit_words(limits: Limits, mechanism: Mechanism) -> Sequence[str]:

@@ -2,8 +2,8 @@
 
 Inside the sandbox, `_apply_limits` sets the limits on memory, processor time, processes and file
 sizes before the program starts. `supervise` enforces the limits on wall-clock time, output and
-number of files. The isolation mechanisms (`_namespaces`, `_bwrap`) limit the size of the in-memory
-folder. `_checker` limits the time of each call.
+number of files. Bubblewrap (`_bwrap`) limits the size of the in-memory folder. `_checker` limits
+the time of each call.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Limits:
     """Size limit of the program's folder, which is in memory, and of each file in it, in MB."""
     files: int = 4096
     """Maximum number of files in the program's folder; no other limit covers the kernel memory that
-    files use. Under bubblewrap the run checks the number twenty times a second and kills a program
-    above the limit."""
+    files use. The run checks the number twenty times a second and kills a program above the
+    limit."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

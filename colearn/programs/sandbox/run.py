@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from colearn.errors import ConfigError
 
@@ -15,7 +15,7 @@ from ._bundle import bundle
 from ._plain import framed, frames
 from .confine import Mechanism, start
 from .limits import Limits
-from .mechanism import choose_mechanism
+from .mechanism import check_mechanism
 from .script import TOO_LONG, is_too_long, run_script
 from .statements import Statements, take_apart
 from .supervise import Watched, bury, lost_by, supervise
@@ -52,7 +52,7 @@ def run_tests(
     prompt: str = "",
     functions: Sequence[str] = (),
     limits: Limits | None = None,
-    mechanism: Mechanism | Literal["auto"] = "auto",
+    mechanism: Mechanism = "bwrap",
 ) -> Verdict:
     """Run trusted tests on an untrusted program; each bare assert counts as one test.
 
@@ -70,10 +70,10 @@ def run_tests(
     process (at most three times), which first repeats all earlier statements except bare asserts.
 
     Errors: ConfigError if the tests do not parse or are empty, a name is not an identifier, the
-    prompt does not parse, or no sandbox works on this machine.
+    prompt does not parse, or the sandbox does not work on this machine.
     """
     limits = limits or Limits()
-    chosen = choose_mechanism(mechanism)
+    check_mechanism(mechanism)
     for name in (entry_point, *functions):
         if not name.isidentifier():
             raise ConfigError(f"entry_point: {name!r} is not a function name; give an identifier")
@@ -93,7 +93,7 @@ def run_tests(
     if is_too_long(program):
         findings.fail_rest("syntax", TOO_LONG)
     for _ in range(0 if findings.over else _MOST_LOSSES):
-        _run_once(program, work | {"first": findings.next}, findings, limits, chosen, began)
+        _run_once(program, work | {"first": findings.next}, findings, limits, mechanism, began)
         if findings.over or findings.next >= statements.tests:
             break
     else:
@@ -106,13 +106,14 @@ def run_program(
     stdin: str = "",
     *,
     limits: Limits | None = None,
-    mechanism: Mechanism | Literal["auto"] = "auto",
+    mechanism: Mechanism = "bwrap",
 ) -> Output:
     """Run a program as a plain script, as `python program.py < stdin` would.
 
-    Errors: ConfigError if no sandbox works on this machine.
+    Errors: ConfigError if the sandbox does not work on this machine.
     """
-    return run_script(program, stdin, limits or Limits(), choose_mechanism(mechanism))
+    check_mechanism(mechanism)
+    return run_script(program, stdin, limits or Limits(), mechanism)
 
 
 def _run_once(

@@ -28,9 +28,7 @@ PUBLISHED = Path(
     os.environ.get("COLEARN_COOP_HUMANEVAL")
     or Path(__file__).parents[3] / "shared/data/coop_humaneval/coop_humaneval.json"
 )
-executes = pytest.mark.skipif(
-    not (works("bwrap") or works("namespaces")), reason="no sandbox works here"
-)
+executes = pytest.mark.skipif(not works(), reason="no sandbox works here")
 SHARE = 2
 """The packaged problem `fair_share(amounts, people)`, whose four tests are
 
@@ -549,8 +547,8 @@ def test_an_unknown_split_is_named():
 
 
 def test_a_machine_without_a_sandbox_is_told_what_to_do(monkeypatch):
-    monkeypatch.setattr("colearn.programs.sandbox.mechanism.works", lambda mechanism: False)
-    with pytest.raises(ConfigError, match=r"^task\.sandbox: 'auto' does not work here; install"):
+    monkeypatch.setattr("colearn.programs.sandbox.mechanism.works", lambda: False)
+    with pytest.raises(ConfigError, match=r"^task\.sandbox: 'bwrap' does not work here; install"):
         play(CoopHumanEval(seconds=1), AUX, MAIN)
 
 
