@@ -18,7 +18,7 @@ from .network_settings import (
     ModelSettings,
     OptimizerSettings,
 )
-from .parts import build_part, known_settings, own_code, part_name
+from .parts import build_part, known_settings, part_name
 from .resolve import bind_agents, resolve
 from .resolved_run import ResolvedRun
 from .settings import (
@@ -66,7 +66,6 @@ __all__ = [
     "known_settings",
     "load_config",
     "load_suite",
-    "own_code",
     "part_name",
     "recorded_settings",
     "resolve",

@@ -12,7 +12,7 @@ therefore names only the part's field, and this module prepends the path to that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -20,10 +20,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from colearn import contract, registry
 from colearn.errors import ConfigError
-from colearn.registry import Kind, is_target, load, name_of, names
+from colearn.registry import Kind, load, name_of, names
 
 from .elsewhere import remedy
-from .settings import Config
 from .strict_section import Named, NumberError, number_problem
 from .validation_messages import one_line
 
@@ -202,40 +201,3 @@ def known_settings(cls: type[Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 def _kind(hint: Any) -> type | None:
     return next((candidate for candidate in (hint, *get_args(hint)) if candidate in KINDS), None)
-
-
-_NAMING = (
-    "name",
-    "wrapper",
-    "generator",
-    "host",
-    "learner",
-    "trackers",
-    "callbacks",
-    "function",
-    "phrasing",
-    "tools",
-)
-"""Keys whose values may have the form `module:Class`."""
-
-
-def own_code(config: Config) -> dict[str, str]:
-    """Returns every `module:Class` in a config, by dotted key. A run would import this custom code;
-    the function itself imports nothing."""
-    return dict(_own_code(config.model_dump(mode="json"), (), "")) | {
-        f"compare.algorithms.{label}": label
-        for label in config.compare.algorithms
-        if is_target(label)
-    }
-
-
-def _own_code(value: Any, path: tuple[str, ...], naming: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            named = naming if naming == "tools" else str(key).rpartition(".")[2]
-            yield from _own_code(below, (*path, key), named)
-    elif isinstance(value, list):
-        for number, below in enumerate(value):
-            yield from _own_code(below, (*path, str(number)), naming)
-    elif isinstance(value, str) and naming in _NAMING and is_target(value):
-        yield ".".join(path), value

@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -44,8 +45,6 @@ class FolderFinder(MetaPathFinder):
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = list(folders)
         self.named: set[str] = set()
-        self.announced: set[str] = set()
-        """Modules whose import prints no note, because the user has already been informed."""
         self.found: set[str] = set()
 
     def find_spec(
@@ -61,9 +60,6 @@ class FolderFinder(MetaPathFinder):
         if spec is None:
             return None
         self.found.add(fullname)
-        if fullname in self.named - self.announced:
-            self.announced.add(fullname)
-            note(f"imports {spec.origin or fullname}, which the config names")
         return spec
 
     def _is_own(self, frame: FrameType | None) -> bool:
@@ -97,16 +93,9 @@ def find_in(*folders: str) -> None:
         finder.folders[:] = dict.fromkeys((*folders, *finder.folders))
 
 
-def mark_announced(targets: Iterable[str]) -> None:
-    """Marks every `module:Class` in `targets` as known to the user, so that the import of its
-    module prints no note."""
-    if (finder := _finder()) is not None:
-        finder.announced |= {target.partition(":")[0].partition(".")[0] for target in targets}
-
-
 def imported(module: str) -> ModuleType:
-    """Imports a module that the config names. Global switches that the module changes are put back
-    or named (`checked`). Errors: as for an import statement."""
+    """Imports a module that the config names, after a note on stderr. Global switches that the
+    module changes are put back or named (`checked`). Errors: as for an import statement."""
     if module in sys.modules:
         return importlib.import_module(module)
     from colearn.contract.global_switches import checked  # loads numpy
@@ -115,6 +104,8 @@ def imported(module: str) -> ModuleType:
     if finder is not None:
         finder.named.add(root)
     try:
+        if root not in sys.modules and (spec := find_spec(root)) is not None:
+            note(f"imports {spec.origin or root}, which the config names")
         with checked(f"importing '{module}'", importing=True):
             return importlib.import_module(module)
     finally:

@@ -87,7 +87,7 @@ def folder(tmp_path):
 def test_a_run_imports_what_its_config_names_and_no_stranger(folder):
     done = colearn(folder, "train", "config.yaml", "--out", "run", "--set", "run.step_workers=1")
     assert done.returncode == 0, done.stderr
-    assert "STRANGER" not in done.stderr and "mytask:Mine" in done.stderr
+    assert "STRANGER" not in done.stderr and "mytask.py, which the config" in done.stderr
 
 
 @pytest.mark.parametrize(

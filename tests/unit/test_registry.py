@@ -11,7 +11,6 @@ from colearn.config import (
     build_task,
     build_tracker,
     load_config,
-    own_code,
     part_name,
 )
 from colearn.contract import GeneratorKind
@@ -328,20 +327,6 @@ def test_a_mistake_in_a_generators_section_is_one_line(generator, message):
     with pytest.raises(ConfigError, match=message):
         chosen = load_config({**CONFIG, "run": {"generator": generator}}).run.generator
         build_part(GeneratorKind, chosen, "run.generator")
-
-
-def test_a_config_says_which_code_of_its_own_it_names_and_imports_none(module, tmp_path):
-    left = tmp_path / "left"
-    module("told", f"open({str(left)!r}, 'w')\n")
-    algorithm = {"name": "magrpo", "advantage": {"name": "told:Mine"}}
-    run = {"device": "cpu", "trackers": ["wandb", "told:Tracker"], "generator": "told:Engine"}
-    own = own_code(load_config({**CONFIG, "algorithm": algorithm, "run": run}))
-    assert own == {
-        "algorithm.advantage.name": "told:Mine",
-        "run.generator": "told:Engine",
-        "run.trackers.1": "told:Tracker",
-    }
-    assert not left.exists()
 
 
 def test_a_report_does_not_import_the_code_of_a_config(module, tmp_path):

@@ -17,7 +17,7 @@ from colearn.errors import ConfigError, nearest
 from colearn.text.masking import masked
 from colearn.text.notes import note
 
-from .options import ConfigName, Devices, Out, Sets, read_devices, tell_own_code
+from .options import ConfigName, Devices, Out, Sets, read_devices
 
 if TYPE_CHECKING:
     from colearn.config import Config, SuiteSettings
@@ -68,7 +68,6 @@ def compare(
     if tasks:
         raise ConfigError(f"--tasks: {config} has one task; name a suite such as stronger_mas")
     settings = load_config(config, sets)
-    tell_own_code(settings)
     _tell_kept(settings, chosen, sets)
     if changes:
         comparison = settings.compare.model_copy(update=changes)

@@ -9,7 +9,7 @@ import typer
 
 from colearn.errors import ConfigError
 
-from .options import Sets, checkpoint_team, tell_own_code
+from .options import Sets, checkpoint_team
 
 if TYPE_CHECKING:
     from colearn.training.team import Team
@@ -53,7 +53,6 @@ def _team(source: str, step: str, sets: list[str]) -> Team:
 
     if not Path(source).is_dir():
         config = load_config(source, sets)
-        tell_own_code(config)
         return load_team(config)
     team, checkpoint = checkpoint_team(source, step, sets)
     team.load(checkpoint.path)

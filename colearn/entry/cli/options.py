@@ -11,7 +11,6 @@ import typer
 from colearn.errors import ConfigError
 
 if TYPE_CHECKING:
-    from colearn.config import Config
     from colearn.estimate.machine import Machine
     from colearn.runs.record.checkpoints import Checkpoint, Step
     from colearn.training.team import Team
@@ -79,21 +78,8 @@ def checkpoint_team(run: str | Path, step: str, sets: Sequence[str]) -> tuple[Te
 
     folder = open_run(run)
     config = folder.config(sets)
-    tell_own_code(config)
     chosen = read_step(step)
 
     from colearn.training.evaluation.again import at_checkpoint
 
     return at_checkpoint(folder, config, chosen)
-
-
-def tell_own_code(config: Config) -> None:
-    """Print on stderr which user code a config names, before importing the code."""
-    from colearn.config import own_code
-    from colearn.registry.own_code import mark_announced
-    from colearn.text.notes import note
-
-    if targets := own_code(config):
-        mark_announced(targets.values())
-        listed = ", ".join(f"{key}: {target}" for key, target in targets.items())
-        note(f"runs code that the config names ({listed})")

@@ -13,7 +13,7 @@ import typer
 
 from colearn.errors import ConfigError
 
-from .options import Sets, place, tell_own_code
+from .options import Sets, place
 
 if TYPE_CHECKING:
     from colearn.contract import DecPOMDP
@@ -73,7 +73,6 @@ def play(
     from colearn.training.step_workers import step_workers
 
     config = load_source(task, sets)
-    tell_own_code(config)
     if out is not None and (out.exists() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: name a new file in a folder that exists")
     if config.evaluation.exact:

@@ -13,7 +13,7 @@ import typer
 from colearn.errors import ConfigError
 from colearn.text.masking import SECRETS
 
-from .options import Devices, Sets, place, read_devices, tell_own_code
+from .options import Devices, Sets, place, read_devices
 
 if TYPE_CHECKING:
     from colearn.config import Config
@@ -75,7 +75,6 @@ def train(
     if ray is not None:
         sets = [*sets, "run.host.name=ray", f"run.host.address={ray}"]
     settings = _settings(config, out, sets, resume)
-    tell_own_code(settings)
     if algorithm is not None:
         settings = _of_algorithm(settings, algorithm, sets)
     machine = read_devices(devices, dry_run)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from colearn.config import build_task, load_config, own_code
+from colearn.config import build_task, load_config
 from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.programs.workflow import DeclaredWorkflow
@@ -184,7 +184,6 @@ def test_the_path_of_a_graph_is_the_name_of_its_task(tmp_path):
         "graph": path,
         "tools": {"look": "tools_of_the_graph:look"},
     }
-    assert own_code(config) == {"task.tools.look": "tools_of_the_graph:look"}
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
         check_task(build_task(config))
