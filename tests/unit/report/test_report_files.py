@@ -18,7 +18,6 @@ from colearn.errors import CheckpointError
 from colearn.runs.record import RunFolder
 from colearn.runs.record.files import published, write_text
 from colearn.runs.report import write_report
-from colearn.runs.report.episode_page import write_episode_page
 
 OWN = "what I wrote"
 NAMES = ("report.html", "summary.json", "table.md", "curves.png")
@@ -61,15 +60,6 @@ def test_a_report_replaces_links_and_leaves_the_files_that_they_name(
     assert not any((folder / name).is_symlink() for name in (*NAMES, "tables"))
     assert "<html" in page.read_text() and list((folder / "tables").glob("*.csv"))
     write_report(folder)  # over its own files
-
-
-def test_a_page_of_episodes_replaces_links_too(folder: Path, tmp_path: Path) -> None:
-    own, page = tmp_path / "own.txt", tmp_path / "page.html"
-    own.write_text(OWN)
-    page.symlink_to(own)
-    page.with_name(".page.html.partial").symlink_to(own)
-    write_episode_page(folder, page)
-    assert own.read_text() == OWN and "<html" in page.read_text()
 
 
 def test_a_report_that_cannot_be_written_is_one_line_and_changes_nothing(
