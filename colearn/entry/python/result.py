@@ -18,7 +18,7 @@ from colearn.runs.record.checkpoints import Step
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """A finished run. A notebook displays the run's curve, metrics and last transcript."""
+    """A finished run. A notebook displays the run's report."""
 
     run: Run
     """The run's record, evaluations and updates."""
@@ -73,14 +73,14 @@ class Result:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from .result_html import result_html  # draws with matplotlib
+        from colearn.runs.report.write import live_page  # draws with matplotlib
 
-        return result_html(self.run, str(self), self.run.record.headline.label, self.curve())
+        return _framed(str(self), live_page(self.folder, None))
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A finished comparison. A notebook displays its curves, its table and an episode."""
+    """A finished comparison. A notebook displays its report."""
 
     folder: Path
     """Folder that `colearn report` reads. A call of `compare` with the same arguments adds runs to
@@ -106,15 +106,18 @@ class ComparisonResult:
         return f"{self.summary['headline']}\n\n{table}\n\nreport: {self.report}"
 
     def _repr_html_(self) -> str:
-        from .result_html import comparison_html  # draws with matplotlib
-
-        html = comparison_html(self.folder, self.summary["headline"])
-        return f"{html}{Markup('<p>report: {}</p>').format(self.report)}"
+        return _framed(f"report: {self.report}", self.report.read_text(encoding="utf-8"))
 
 
 def read_result(folder: Path, objects: Mapping[str, Any] | None = None) -> Result:
     """The result in a run's folder. Errors: CheckpointError for one without an evaluation."""
     return Result(read_run(open_run(folder)), objects or {})
+
+
+def _framed(title: str, page: str) -> str:
+    """A page in a frame without scripts, for notebooks."""
+    frame = '<p>{}</p><iframe sandbox srcdoc="{}" style="width: 100%; height: 40em"></iframe>'
+    return str(Markup(frame).format(title, page))
 
 
 def _shown(value: float | None) -> str:
