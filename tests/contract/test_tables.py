@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
-from typer.core import TyperGroup
 
 from colearn.config import Config, is_suite, load_config, load_suite
 from colearn.entry.cli import app
@@ -80,8 +79,6 @@ ROWS = list(rows("colearn"))
 def parsed(row: Row) -> Parsed:
     """As the command line reads it. Errors: typer's, for an option that there is not."""
     command = typer.main.get_group(app).commands[row.words[0]]
-    if isinstance(command, TyperGroup):  # a study of a comparison is one of its teams
-        command = command.commands["teams"]
     with command.make_context(row.words[0], list(row.words[1:])) as context:
         given = context.params
     chosen = [name for names in given.get("algorithms") or () for name in names.split(",")]

@@ -74,7 +74,9 @@ app.command(rich_help_panel=TRAIN, short_help="Teach each agent recorded dialogu
 app.command(rich_help_panel=RUNS, short_help="Evaluate a checkpoint of a run.")(evaluate.evaluate)
 app.command(rich_help_panel=RUNS, short_help="Write the report again.")(compare.report)
 app.add_typer(critic.app, rich_help_panel=RUNS)
-app.add_typer(study.app, rich_help_panel=RUNS)
+app.command(rich_help_panel=RUNS, short_help="Play teams of agents from different runs.")(
+    study.study
+)
 app.command(rich_help_panel=DEPLOY, short_help="Export each agent, or each critic, as a folder.")(
     export.export
 )

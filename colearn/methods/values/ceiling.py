@@ -31,17 +31,15 @@ class Ceiling:
     """Number of joint histories after which several joint actions were sampled."""
 
 
-def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ceiling, ...]:
+def ceilings(episodes: Episodes) -> tuple[Ceiling, ...]:
     """Compute the explainable fraction of the variance at each turn: 1 - (variance among siblings)
     / (total variance).
 
-    Returns are means over agents. `items`: the name of every episode's item. If names are given,
-    the roots of all trees of an item count as one history, which is correct only if one policy
-    played all episodes. Turns without siblings are left out.
+    Returns are means over agents. Turns without siblings are left out.
     """
     by_turn = (
-        _ceiling(turn, list(units.values()))
-        for turn, units in sorted(return_groups(episodes, items).items())
+        _ceiling(turn, list(trees.values()))
+        for turn, trees in sorted(return_groups(episodes, None).items())
     )
     return tuple(ceiling for ceiling in by_turn if ceiling is not None)
 
@@ -49,8 +47,9 @@ def ceilings(episodes: Episodes, items: Sequence[str] | None = None) -> tuple[Ce
 def return_groups(
     episodes: Episodes, items: Sequence[str] | None
 ) -> dict[int, dict[str, list[list[float]]]]:
-    """Group the returns that follow equal joint histories, by turn and by tree or item (see
-    `ceilings`)."""
+    """Group the returns that follow equal joint histories, by turn and by tree or item. `items`:
+    the name of every episode's item. If names are given, the roots of all trees of an item count as
+    one history, which is correct only if one policy played all episodes."""
     by_turn: dict[int, dict[str, list[list[float]]]] = {}
     for number, episode in enumerate(episodes):
         agents = [episode.returns_of(agent) for agent in episode.agents]
@@ -69,10 +68,10 @@ def return_groups(
     return by_turn
 
 
-def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling | None:
-    """Compute the ceiling at one turn. `units` contains the groups of each tree or item; the groups
-    of a unit are resampled together."""
-    sums = np.array([_sums(groups) for groups in units])
+def _ceiling(turn: int, trees: Sequence[Sequence[Sequence[float]]]) -> Ceiling | None:
+    """Compute the ceiling at one turn. `trees` contains the groups of each tree, which are
+    resampled together."""
+    sums = np.array([_sums(groups) for groups in trees])
     share = _explainable(sums.sum(0))
     if share is None:
         return None
@@ -84,7 +83,7 @@ def _ceiling(turn: int, units: Sequence[Sequence[Sequence[float]]]) -> Ceiling |
         if (resampled := _explainable(sums[chosen].sum(0))) is not None
     ]
     low, high = np.quantile(resamples or [share], [0.025, 0.975])
-    group_count = sum(len(group) > 1 for groups in units for group in groups)
+    group_count = sum(len(group) > 1 for groups in trees for group in groups)
     return Ceiling(turn, share, float(low), float(high), group_count)
 
 

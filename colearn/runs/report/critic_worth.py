@@ -68,17 +68,17 @@ def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
     late = [lines for lines in late if lines]
     if not late:
         return None
-    noise = gradient_noise(runs)
-    turns = turn_summaries(late)
+    noise = _gradient_noise(runs)
+    turns = _turn_summaries(late)
     return CriticSummary(
         turns=turns,
         noise=noise,
         calibration=_calibration(late),
-        sentence=judged(label, turns, noise),
+        sentence=_judged(label, turns, noise),
     )
 
 
-def turn_summaries(by_seed: Sequence[Sequence[CriticLine]]) -> tuple[TurnSummary, ...]:
+def _turn_summaries(by_seed: Sequence[Sequence[CriticLine]]) -> tuple[TurnSummary, ...]:
     """Return the explained variance of each turn, computed from the recorded lines of each seed."""
     numbers = sorted({turn.turn for lines in by_seed for line in lines for turn in line.turns})
     return tuple(_turn(number, by_seed) for number in numbers)
@@ -135,7 +135,7 @@ def _explainable(sums: np.ndarray) -> float | None:
     return float(1 - (within / freedom) / (squares / total_freedom))
 
 
-def gradient_noise(runs: Sequence[Run]) -> float | None:
+def _gradient_noise(runs: Sequence[Run]) -> float | None:
     """Ratio of gradient noise to gradient norm, computed from the actors' mean signal share in the
     second half of the updates."""
     shares = [
@@ -166,7 +166,7 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
     )
 
 
-def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
+def _judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
     """Returns a sentence that states whether three conditions hold: gradient noise limits learning,
     the returns can be explained, and the critic explains the returns. The last two are judged turn
     by turn, because a ceiling measured at one turn bounds no other turn. Of many turns, the

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from colearn.config import Config
-from colearn.contract import Rollout
 from colearn.contract.seeding import derive_seed
 from colearn.contract.types import Tree
 from colearn.rollout.grow import grow
@@ -16,11 +15,9 @@ from colearn.training.evaluation.played import evaluation_items
 from colearn.training.load_team import load_team
 
 
-def held_out_episodes(
-    config: Config, checkpoint: Path, *, shape: Rollout | None = None, greedy: bool = False
-) -> list[Tree[Any]]:
+def held_out_episodes(config: Config, checkpoint: Path) -> list[Tree[Any]]:
     """Returns episodes of a checkpoint's team on the held-out items of the config's evaluation,
-    with rewards credited by the config's algorithm. If `shape` is None, an episode does not branch.
+    with rewards credited by the config's algorithm. An episode does not branch.
 
     Errors: CheckpointError for a checkpoint from another run; ConfigError.
     """
@@ -34,11 +31,10 @@ def held_out_episodes(
             run.task,
             items,
             team.players,
-            shape or Chain(),
+            Chain(),
             seed=derive_seed(run.config.run.seed, "held out"),
             credit=run.parts.credit,
             cast=run.cast,
-            greedy=greedy,
             at_once=run.config.evaluation.at_once,
         )
         return run.parts.credited(trees)
