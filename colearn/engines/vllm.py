@@ -7,30 +7,21 @@ import os
 import random
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from colearn.contract import TokenAnswer, TokenRequest, WeightUpdate
+from colearn.contract import TokenAnswer, TokenRequest
 from colearn.errors import ColearnError, MissingExtra
 from colearn.models.base import Base
-from colearn.models.weight_update import each_once
 from colearn.rollout.agents import AgentSpec
 
-from .checked_engine import BadSample, CheckedEngine
-from .model_folder import write_model
-from .vllm_adapters import LoadedAdapter, VLLMAdapters
-from .vllm_options import (
-    LOWEST_TEMPERATURE,
-    cuts,
-    engine_options,
-    runner_variables,
-    sampling_options,
-)
+from .checked_engine import BadSample
+from .vllm_options import cuts, engine_options, runner_variables, sampling_options
 from .vllm_settings import VLLMSettings
+from .vllm_weights import LoadedAdapter, VLLMCopy
 from .vllm_worker import on_device, score_before_cuts
 
 _FORCED = {
@@ -43,7 +34,7 @@ _DEFAULTS = {
 }
 
 
-class VLLMEngine(CheckedEngine):
+class VLLMEngine(VLLMCopy):
     """A vLLM engine for one base, which starts with the live weights.
 
     Errors: MissingExtra without vLLM; ConfigError for an adapter or attention heads that vLLM does
@@ -51,22 +42,18 @@ class VLLMEngine(CheckedEngine):
     """
 
     name = "vLLM"
-    lowest_temperature = LOWEST_TEMPERATURE
 
     def __init__(self, base: Base, roles: Mapping[str, AgentSpec], settings: VLLMSettings) -> None:
-        super().__init__(base, roles, tolerance=settings.tolerance)
         if importlib.util.find_spec("vllm") is None:
             raise MissingExtra("vllm", "vllm")
+        super().__init__(base, roles, tolerance=settings.tolerance)
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
         on_cpu = base.device.type == "cpu"
         os.environ.update(_FORCED | runner_variables(roles, on_cpu=on_cpu))
-        self._folder = TemporaryDirectory(prefix="colearn-vllm-")
-        folder = Path(self._folder.name)
-        options = engine_options(base, roles, settings, folder / "model", beside=True)
-        self._sleeps, self._asleep = options.get("enable_sleep_mode", False), False
-        specs = list(roles.values())
-        write_model(folder / "model", base, specs[0].chat_format.tokenizer)
+        options = engine_options(base, roles, settings, self.folder / "model", beside=True)
+        self.sleeps = options.get("enable_sleep_mode", False)
+        self.write_model()
         with _global_state_kept(base.device):
             from vllm import LLM
 
@@ -75,12 +62,9 @@ class VLLMEngine(CheckedEngine):
                 | _placed(base.device)
                 | options
             )
-        if any(map(cuts, specs)):
+        if any(map(cuts, roles.values())):
             self.llm.collective_rpc(score_before_cuts)
-        self._adapters = VLLMAdapters(
-            base, roles, folder, "run", load=self._load_adapter, unload=self._unload_adapter
-        )
-        self._adapters.begin()
+        self.adapters.begin()
 
     @property
     def place(self) -> Hashable:
@@ -99,7 +83,7 @@ class VLLMEngine(CheckedEngine):
         """Answer requests. Errors: ColearnError for a sample that its request does not allow."""
         from vllm import SamplingParams
 
-        self._wake()
+        self.wake()
         with torch.random.fork_rng(_accelerators(self.base.device)):
             outputs: list[Any] = self.llm.generate(
                 [{"prompt_token_ids": request.history.ids.tolist()} for request in requests],
@@ -109,7 +93,7 @@ class VLLMEngine(CheckedEngine):
                 ],
                 use_tqdm=False,
                 lora_request=[
-                    _lora_request(self._adapters.of(self.adapter(request.agent)))
+                    _lora_request(self.adapters.of(self.adapter(request.agent)))
                     for request in requests
                 ],
             )
@@ -124,30 +108,24 @@ class VLLMEngine(CheckedEngine):
                 "model and the version of vLLM"
             ) from None
 
-    def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load updates. Errors: RuntimeError if a running request prevents clearing the cache."""
-        self._wake()
-        for update in updates:
-            if update.full is not None:
-                # on the CPU a tied head keeps a packed copy, made anew from its own name only
-                on_cpu = self.base.device.type == "cpu"
-                handed = iter((update.full if on_cpu else each_once(update.full)).items())
-                self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": handed})
-            for name, tensors in update.adapters.items():
-                self._adapters.write(name, tensors)
+    def load_full(self, weights: Mapping[str, Tensor]) -> None:
+        """Errors: RuntimeError if a running request prevents clearing the cache."""
+        handed = iter(weights.items())
+        self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": handed})
         if not self.llm.reset_prefix_cache():
             raise RuntimeError("vLLM kept blocks of the old weights: a request is still running")
 
-    def rest(self) -> None:
-        """Move the weights to CPU memory and free the cache."""
-        if self._sleeps and not self._asleep:
-            self.llm.sleep(level=1)
-            self._asleep = True
+    def load_adapter(self, adapter: LoadedAdapter) -> None:
+        self.llm.llm_engine.add_lora(_lora_request(adapter))
 
-    def _wake(self) -> None:
-        if self._asleep:
-            self.llm.wake_up()
-            self._asleep = False
+    def unload_adapter(self, adapter: LoadedAdapter) -> None:
+        self.llm.llm_engine.remove_lora(adapter.number)
+
+    def fall_asleep(self) -> None:
+        self.llm.sleep(level=1)
+
+    def wake_up(self) -> None:
+        self.llm.wake_up()
 
     def close(self) -> None:
         """Stop the engine and remove the folder; the engine cannot be used afterwards."""
@@ -169,12 +147,6 @@ class VLLMEngine(CheckedEngine):
             entry[token].logprob for entry, token in zip(completion.logprobs, tokens, strict=True)
         ]
         return self.answer(request, tokens, logprobs, cached=output.num_cached_tokens)
-
-    def _load_adapter(self, adapter: LoadedAdapter) -> None:
-        self.llm.llm_engine.add_lora(_lora_request(adapter))
-
-    def _unload_adapter(self, adapter: LoadedAdapter) -> None:
-        self.llm.llm_engine.remove_lora(adapter.number)
 
 
 def _lora_request(adapter: LoadedAdapter | None) -> Any:

@@ -14,8 +14,8 @@ from vllm_cases import byte_tokenizer, qwen
 from colearn.config import LoRASettings
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.model_folder import write_model
 from colearn.engines.vllm_server import VLLMServerEngine
+from colearn.engines.vllm_weights import write_model
 from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec, ChatFormat
 

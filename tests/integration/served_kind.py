@@ -11,7 +11,7 @@ from vllm_cases import byte_tokenizer
 
 from colearn.contract import GeneratorKind, TokenEngine
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.model_folder import write_model
+from colearn.engines.vllm_weights import write_model
 from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec
 

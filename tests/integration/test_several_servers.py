@@ -21,7 +21,7 @@ from colearn.contract import GeneratorKind, TokenHistory, TokenRequest
 from colearn.engines import server_link
 from colearn.engines.checked_engine import CheckedEngine, ParityError
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.model_folder import write_model
+from colearn.engines.vllm_weights import write_model
 from colearn.errors import ConfigError, ServerLost
 from colearn.estimate import estimate
 from colearn.estimate.table import estimate_tables
@@ -112,6 +112,18 @@ def test_each_server_has_every_adapter_until_the_end(base: Base, pair: Pair) -> 
     generator.write([weight_update(Network(base, "first"), 1)])
     for server, names in zip(pair, before, strict=True):
         assert len(server.adapters) == 2 and len(names & set(server.adapters)) == 1
+    generator.close()
+    assert not pair[0].adapters and not pair[1].adapters
+
+
+@pytest.mark.parametrize("full", [0, 1])
+def test_an_adapter_that_only_one_server_took_is_gone_at_the_end(
+    base: Base, pair: Pair, full: int
+) -> None:
+    generator = built(base, pair, adapted(base, "first", "second"))
+    pair[full].statuses["/v1/load_lora_adapter"] = (500, {"detail": "full"})
+    with pytest.raises(ServerLost, match="does not take adapter 'first'"):
+        generator.write([weight_update(Network(base, "first"), 1)])
     generator.close()
     assert not pair[0].adapters and not pair[1].adapters
 

@@ -16,11 +16,11 @@ from served_engine import CHAT, PLAIN, adapted, built_engine, request
 from vllm_cases import byte_tokenizer, qwen
 
 from colearn.engines.checked_engine import BadSample, whole_action
-from colearn.engines.model_folder import write_model
 from colearn.engines.server_answers import BadAnswer, read_generated
 from colearn.engines.server_link import ServerRefused
 from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.engines.vllm_server_checks import check_server
+from colearn.engines.vllm_weights import write_model
 from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.models.network import Network

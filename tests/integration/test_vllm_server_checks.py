@@ -16,7 +16,7 @@ from vllm_cases import byte_tokenizer
 
 from colearn.contract import Sampling
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.model_folder import write_model
+from colearn.engines.vllm_weights import write_model
 from colearn.errors import ConfigError
 from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec, ChatFormat
@@ -45,7 +45,7 @@ def test_the_base_is_the_model_that_is_no_adapter(base: Base, server: FakeVLLMSe
     own = server.on_v1_models({})[1]["data"]
     server.statuses["/v1/models"] = (200, {"data": [ADAPTER, *own]})
     engine = built_engine(base, PLAIN, server)
-    assert (engine.servers[0]._base_name, engine.max_length) == ("base", 4096)
+    assert (engine.servers[0].served.name, engine.max_length) == ("base", 4096)
     engine.close()
 
 

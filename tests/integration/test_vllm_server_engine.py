@@ -34,17 +34,15 @@ def test_files_of_full_weights_are_gone_once_they_are_loaded(
     engine: VLLMServerEngine, base: Base
 ) -> None:
     engine.load([weight_update(Network(base, None), 1)])
-    assert list((Path(engine._folder.name) / "0").iterdir()) == []
+    assert list(engine.folder.iterdir()) == []
 
 
 def test_files_of_a_replaced_adapter_are_gone(base: Base, server: FakeVLLMServer) -> None:
     engine = built_engine(base, adapted(base, "first", "second"), server)
     for number in (1, 2):
         engine.load([weight_update(Network(base, "first"), number)])
-    kept = sorted(
-        path.name.partition("-")[0] for path in (Path(engine._folder.name) / "0").iterdir()
-    )
-    assert kept == ["adapter", "adapter", "template", "template"]
+    kept = sorted(path.name for path in engine.folder.iterdir())
+    assert kept == ["adapter-2", "adapter-4"], "one of each of two adapters, the last"
     engine.close()
 
 
@@ -144,8 +142,8 @@ def test_an_engine_whose_server_has_gone_can_be_closed(base: Base, server: FakeV
     engine = built_engine(base, adapted(base, "first", "second"), server)
     server.gone = True
     engine.close()
-    # one adapter, on two connections: the others are gone with the server
-    assert server.asked.count("/v1/unload_lora_adapter") == 2
+    # on two connections: the adapters are gone with the server
+    assert server.asked[-2:] == ["/v1/models"] * 2
     assert not Path(engine._folder.name).exists()
 
 
@@ -177,7 +175,7 @@ def test_an_engine_that_fails_its_first_check_is_closed(base: Base, server: Fake
 def test_a_server_that_rests_wakes_for_weights_and_for_requests(
     engine: VLLMServerEngine, server: FakeVLLMServer, base: Base
 ) -> None:
-    engine.servers[0].sleeps = True  # as where trainer and server share a device
+    engine.sleeps = True  # as where trainer and server share a device
     engine.rest()
     engine.rest()
     assert server.asleep and server.asked.count("/sleep") == 1
@@ -198,7 +196,7 @@ def test_a_server_elsewhere_is_not_told_to_rest(
 def test_a_server_that_cannot_sleep_is_lost(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
-    engine.servers[0].sleeps = True
+    engine.sleeps = True
     server.statuses["/sleep"] = (500, {"error": {"message": "sleep mode is off"}})
     with pytest.raises(ServerLost, match=r"does not answer /sleep.*sleep mode is off"):
         engine.rest()

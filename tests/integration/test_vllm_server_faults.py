@@ -25,7 +25,7 @@ from colearn.contract import GeneratorKind, Sampling
 from colearn.engines import server_link
 from colearn.engines.checked_engine import CheckedEngine, ParityError
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.model_folder import write_model
+from colearn.engines.vllm_weights import write_model
 from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
 from colearn.models.network import Network

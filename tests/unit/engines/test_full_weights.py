@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +12,10 @@ from tiny import byte_tokenizer, tiny_model
 from torch import Tensor
 
 from colearn.contract import Sampling
+from colearn.engines import one_server
 from colearn.engines.kinds import VLLMServer
-from colearn.engines.one_server import OneServer
+from colearn.engines.vllm_server import VLLMServerEngine
+from colearn.engines.vllm_server_checks import Served
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
@@ -27,15 +28,20 @@ class Link:
     url = "http://127.0.0.1:8000"
 
     def __init__(self) -> None:
+        self.folders: list[str] = []
         self.files: list[dict[str, Tensor]] = []
         self.bytes = 0
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         if path == "/collective_rpc":
-            file = Path(body["kwargs"]["weights_path"]) / "model.safetensors"
+            self.folders.append(body["kwargs"]["weights_path"])
+            file = Path(self.folders[-1]) / "model.safetensors"
             self.bytes = file.stat().st_size
             self.files.append(load_file(file))
         return {"success": True}
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -50,26 +56,38 @@ def unique_bytes(base: Base, size: int) -> int:
     return size * sum(parameter.numel() for parameter in base.causal.parameters())
 
 
-def served(link: Link, base: Any, folder: Path) -> OneServer:
+@pytest.fixture
+def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+    """The link of every server."""
+    one = Link()
+    monkeypatch.setattr(one_server, "ServerLink", lambda *_, **__: one)
+    monkeypatch.setattr(one_server, "check_server", lambda *_: Served("base", 64))
+    return one
+
+
+def built(base: Base) -> VLLMServerEngine:
     roles = {"ann": AgentSpec(adapter=None, chat=ChatFormat(byte_tokenizer()), sampling=Sampling())}
-    server = OneServer(base, roles, VLLMServer(), link.url, folder, starts=False)
-    server.link.close()
-    server.link = link  # type: ignore[assignment]
-    return server
+    return VLLMServerEngine(base, roles, VLLMServer(), ["http://a", "http://b"])
 
 
-def test_a_tied_head_is_written_once_for_a_server_on_a_device(tied: Base, tmp_path: Path) -> None:
+def test_a_tied_head_is_written_once_for_a_server_on_a_device(
+    tied: Base, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In bfloat16: two bytes for each parameter, and a header of names."""
-    link = Link()
-    on_device: Any = SimpleNamespace(device=torch.device("cuda"), compute=torch.bfloat16)
-    served(link, on_device, tmp_path).write([weight_update(Network(tied, None), 1)])
+    tied.compute = torch.bfloat16
+    monkeypatch.setattr(Base, "device", torch.device("cuda"))
+    engine = built(tied)
     assert sum(one.nbytes for one in link.files[0].values()) == unique_bytes(tied, 2)
     assert link.bytes < unique_bytes(tied, 2) + 16_384
-    assert list(tmp_path.iterdir()) == []
+    assert list(engine.folder.iterdir()) == []
 
 
-def test_on_the_cpu_a_tied_head_comes_under_its_own_name_too(tied: Base, tmp_path: Path) -> None:
-    link = Link()
-    served(link, tied, tmp_path).write([weight_update(Network(tied, None), 1)])
-    (written,) = link.files
+def test_on_the_cpu_a_tied_head_comes_under_its_own_name_too(tied: Base, link: Link) -> None:
+    built(tied)
+    written = link.files[0]
     assert torch.equal(written["lm_head.weight"], written["model.embed_tokens.weight"])
+
+
+def test_the_servers_of_a_base_read_one_file(tied: Base, link: Link) -> None:
+    built(tied).write([weight_update(Network(tied, None), 1)])
+    assert len(link.folders) == 4 and len(set(link.folders)) == 2, "two servers, two versions"

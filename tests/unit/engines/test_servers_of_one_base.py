@@ -19,8 +19,11 @@ from colearn.engines import vllm_server
 from colearn.engines.checked_engine import ParityError
 from colearn.engines.kinds import VLLMServer
 from colearn.engines.vllm_server import VLLMServerEngine
+from colearn.engines.vllm_server_checks import Served
 from colearn.errors import ConfigError, ServerLost
 from colearn.models.base import Base
+from colearn.models.network import Network
+from colearn.models.weight_update import weight_update
 from colearn.rollout.agents import AgentSpec, ChatFormat
 
 FIRST = 20
@@ -48,29 +51,24 @@ def source(action: Action) -> tuple[int, int]:
 class Server:
     """One server: an action's first tokens are the server's number and the request's seed."""
 
-    version = "1"
-
-    def __init__(self, number: int, max_length: int = 100) -> None:
-        self.number, self.max_length = number, max_length
+    def __init__(self, number: int) -> None:
+        self.number, self.served = number, Served("base", 100)
         self.asked: list[list[int]] = []
         """The seeds of each call."""
         self.begun: list[Future[list[Any]]] = []
-        self.written: list[Any] = []
+        self.loaded: list[Path] = []
         self.lost = self.silent = self.closed = self.absent = False
-        self.writes: Callable[[], None] = lambda: None
+        self.loads: Callable[[], None] = lambda: None
 
-    def begin(self) -> None:
+    def check(self, base: Base, roles: Mapping[str, AgentSpec]) -> None:
         if self.absent:
             raise ServerLost(f"no server {self.number}")
 
-    def follow(self, held: None) -> None:
-        pass
+    def mark(self, version: str) -> None:
+        self.version = version
 
     def log_kept(self) -> AbstractContextManager[None]:
         return nullcontext()
-
-    def model_of(self, adapter: str | None) -> str:
-        return "base"
 
     def begin_requests(self, bodies: Sequence[Mapping[str, Any]]) -> Future[list[Any]]:
         asked = [body["sampling_params"] for body in bodies]
@@ -97,11 +95,11 @@ class Server:
         }
         return {"choices": [choice], "usage": {}}
 
-    def write(self, updates: Any) -> None:
-        self.writes()
-        self.written.append(list(updates))
+    def load_full(self, folder: Path) -> None:
+        self.loads()
+        self.loaded.append(folder)
 
-    def close(self, *, first: bool) -> None:
+    def close(self) -> None:
         self.closed = True
 
 
@@ -114,9 +112,7 @@ def base() -> Base:
 def servers(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
     """Three servers at the URLs 0, 1 and 2."""
     three = [Server(0), Server(1), Server(2)]
-    monkeypatch.setattr(
-        vllm_server, "OneServer", lambda base, roles, settings, url, *_, **__: three[int(url)]
-    )
+    monkeypatch.setattr(vllm_server, "OneServer", lambda url, **_: three[int(url)])
     return three
 
 
@@ -186,10 +182,11 @@ def test_weights_reach_every_server_at_the_same_time(
 ) -> None:
     together = threading.Barrier(len(servers), timeout=5.0)
     for server in servers:
-        server.writes = together.wait  # type: ignore[assignment]
-    update: Any = object()
-    engine.write([update])
-    assert [server.written for server in servers] == [[[update]]] * 3
+        server.loads = together.wait  # type: ignore[assignment]
+    engine.write([weight_update(Network(engine.base, None), 1)])
+    assert len({server.version for server in servers}) == 1
+    assert len({server.loaded[-1] for server in servers}) == 1
+    assert len(set(servers[0].loaded)) == 2, "the start and the update"
 
 
 def test_a_server_that_did_not_take_the_weights_is_an_error(
@@ -198,9 +195,9 @@ def test_a_server_that_did_not_take_the_weights_is_an_error(
     def gone() -> None:
         raise ServerLost("gone")
 
-    servers[1].writes = gone
+    servers[1].loads = gone
     with pytest.raises(ServerLost, match="gone"):
-        engine.write([])
+        engine.write([weight_update(Network(engine.base, None), 1)])
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
@@ -233,7 +230,7 @@ def test_a_lost_server_is_told_at_once_and_the_others_stop_decoding(
 
 def test_histories_fit_every_server(engine: VLLMServerEngine, servers: list[Server]) -> None:
     for server, length in zip(servers, (30, 20, 40), strict=True):
-        server.max_length = length
+        server.served = Served("base", length)
     assert engine.max_length == 20
 
 

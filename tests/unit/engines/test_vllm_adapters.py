@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from colearn.config import LoRASettings
 from colearn.contract import Sampling
-from colearn.engines.vllm_adapters import LoadedAdapter, VLLMAdapters
+from colearn.engines.vllm_weights import LoadedAdapter, VLLMAdapters
 from colearn.models.base import Base
 from colearn.models.weight_update import adapter_weights
 from colearn.rollout.agents import AgentSpec, ChatFormat

@@ -11,8 +11,8 @@ from transformers import AutoModelForCausalLM
 
 from colearn.contract import Sampling, TokenHistory, TokenRequest
 from colearn.contract.rows import Mark, Piece, Row
-from colearn.engines.model_folder import write_model
 from colearn.engines.transformers import TransformersEngine
+from colearn.engines.vllm_weights import write_model
 from colearn.models.base import Base
 from colearn.models.load import check_model
 from colearn.models.logit_check import check_logits
