@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
 import colearn
+
+if TYPE_CHECKING:
+    import pytest
 
 CONFIG = {
     "task": {"name": "str_build", "horizon": 2, "words": ["ICML", "A|B"]},
@@ -145,10 +149,39 @@ def write_comparison(
     return folder
 
 
-def command(config: Path, folder: Path, resume: bool) -> list[str]:
-    """This file as the program of a run."""
-    arguments = [sys.executable, __file__, str(config), "--out", str(folder)]
-    return [*arguments, "--resume"] if resume else arguments
+class Forks:
+    """The fork server of a comparison whose runs are this file's program, or `program`."""
+
+    program: Sequence[str] = (sys.executable, __file__)
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def start(
+        self, arguments: Sequence[str], log: Path, *, append: bool, environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        with log.open("ab" if append else "wb") as file:
+            return subprocess.Popen(
+                [*self.program, *arguments[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**self.environment, **environment},
+                start_new_session=True,
+            )
+
+
+def make_runs(monkeypatch: pytest.MonkeyPatch, *program: str) -> None:
+    """Let comparisons make their runs by `program`, or else by this file's."""
+    chosen = type("Chosen", (Forks,), {"program": program} if program else {})
+    monkeypatch.setattr("colearn.runs.comparison.launch.Forks", chosen)
 
 
 def main(config_path: Path, folder: Path, resume: bool) -> None:

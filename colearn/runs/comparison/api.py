@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from colearn.runs.record.place import check_place, held_folder, named_folder
 from .check import check_plans, tell_large_iterations
 from .claim import check_claim, claim
 from .launch import (
-    Command,
     Failure,
     LaunchedRun,
     early_forks,
@@ -38,26 +37,26 @@ def compare(
     algorithms: Sequence[str] | None = None,
     command_line: str | None = None,
     console: Console | None = None,
-    command: Command | None = None,
     make: Make | None = None,
 ) -> Path:
     """Run every algorithm of `config.compare` with every seed, and write the runs to `out`; return
     the path of report.html.
 
     algorithms: labels of the algorithms to run; by default all. command_line: the command that the
-    report shows. command: a program that executes each run, instead of `colearn train`. make: a
-    function that executes all runs, instead of processes. Finished runs in `out` are kept, and
-    unfinished runs are resumed. If runs fail, the report on the finished runs is written before the
-    error is raised. Errors: ConfigError before anything runs; CheckpointError if `out` contains
-    something else; ColearnError naming the first failed run, its log and its last error line.
+    report shows. make: a function that executes all runs, instead of processes. Finished runs in
+    `out` are kept, and unfinished runs are resumed. If runs fail, the report on the finished runs
+    is written before the error is raised.
+
+    Errors: ConfigError before anything runs; CheckpointError if `out` contains something else;
+    ColearnError naming the first failed run, its log and its last error line.
     """
     folder = named_folder(out)
-    with early_forks(config, algorithms, command, needed=make is None) as forks:
+    with early_forks(config, algorithms) if make is None else nullcontext() as forks:
         from colearn.runs.report import write_report  # imports beside the fork server
 
         plan = make_plan(config, algorithms)
         workers = config.compare.workers
-        make = make or partial(launch_jobs, workers=workers, command=command, forks=forks)
+        make = make or partial(launch_jobs, workers=workers, forks=forks)
         with claimed({"": plan}, folder, command_line) as jobs:
             failures = execute(jobs, make, console or Console())
             report = write_report(folder)

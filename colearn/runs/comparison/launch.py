@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +26,6 @@ from .forks import Fork, Forks
 from .outside import check_files
 from .plan import Plan, PlannedRun
 from .progress import Goal, Watcher
-
-Command = Callable[[Path, Path, bool], Sequence[str]]
-"""Maps (config file, run folder, resume) to the command line of a program that executes the run."""
 
 _GRACE_SECONDS = 120.0
 
@@ -66,39 +63,26 @@ class Failure:
 @dataclass(slots=True)
 class _Process:
     job: LaunchedRun
-    handle: subprocess.Popen[bytes] | Fork
+    handle: Fork
     tail: MetricsTail
     notes: NotesTail
 
 
 @contextmanager
-def early_forks(
-    config: Config,
-    algorithms: Sequence[str] | None,
-    command: Command | None,
-    *,
-    needed: bool = True,
-) -> Iterator[Forks | None]:
-    """Start a fork server, which imports modules while the runs are still being planned. Yields
-    None if another program executes the runs, or if `needed` is false."""
-    if command is not None or not needed:
-        yield None
-        return
+def early_forks(config: Config, algorithms: Sequence[str] | None) -> Iterator[Forks]:
+    """Start a fork server, which imports modules while the runs are still being planned."""
     compared = config.compare.algorithms if algorithms is None else algorithms
     runs = len(compared) * len(config.compare.seeds)
-    with Forks(_environment(_share(config.compare.workers, runs))) as forks:
+    with _forks(config.compare.workers, runs) as forks:
         forks.begin()
         yield forks
 
 
-def _share(workers: int, runs: int) -> int:
-    """Default number of CPU threads of each run: the cores divided among concurrent runs.
+def _forks(workers: int, runs: int) -> Forks:
+    """A fork server, whose runs have by default an equal share of the cores as CPU threads.
     `run.threads` overrides this default."""
-    return max(1, _cores() // max(1, min(workers, runs)))
-
-
-def _environment(threads: int) -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    threads = str(max(1, _cores() // max(1, min(workers, runs))))
+    return Forks({**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads})
 
 
 def launched_runs(plan: Plan, out: Path) -> list[LaunchedRun]:
@@ -114,22 +98,20 @@ def launch_jobs(
     watcher: Watcher,
     *,
     workers: int,
-    command: Command | None = None,
     forks: Forks | None = None,
     poll_seconds: float = 0.2,
 ) -> tuple[Failure, ...]:
-    """Execute every unfinished run in order, `workers` at a time, by `colearn train` or another
-    program. `forks` is a fork server that the caller starts and ends.
+    """Execute every unfinished run in order, `workers` at a time. `forks` is a fork server that the
+    caller starts and ends.
 
     Unfinished runs are resumed. If a run fails, the other runs continue. If this process is
     interrupted or terminated, the runs are terminated and KeyboardInterrupt is raised.
     """
-    share = _share(workers, len(jobs))
     waiting = [job for job in jobs if not already_finished(job, watcher)]
     active: list[_Process] = []
     failures: list[Failure] = []
     context: AbstractContextManager[Forks] = (
-        Forks(_environment(share)) if forks is None else nullcontext(forks)
+        _forks(workers, len(jobs)) if forks is None else nullcontext(forks)
     )
     with context as server, _termination_interrupts():
         try:
@@ -137,7 +119,7 @@ def launch_jobs(
                 while waiting and len(active) < workers:
                     job = waiting.pop(0)
                     try:
-                        active.append(_start(job, server, share, command, watcher))
+                        active.append(_start(job, server, watcher))
                     except CheckpointError as error:
                         failures.append(not_made(job, error, watcher))
                 time.sleep(poll_seconds)
@@ -190,13 +172,7 @@ def write_config(job: LaunchedRun) -> Path:
     return config
 
 
-def _start(
-    job: LaunchedRun,
-    forks: Forks,
-    share: int,
-    command: Command | None,
-    watcher: Watcher,
-) -> _Process:
+def _start(job: LaunchedRun, forks: Forks, watcher: Watcher) -> _Process:
     check_files([job.resolved], job.out)  # an editor may have saved a file since
     folder = job.folder
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -205,21 +181,9 @@ def _start(
     environment = {SECRETS: json.dumps(secrets)} if secrets else {}
     resume = folder.status != "not started"
     past = log_size(folder.log) if resume else 0
-    handle: subprocess.Popen[bytes] | Fork
-    if command is None:
-        arguments = ["train", str(config), "--out", str(folder.path)]
-        arguments += ["--resume"] if resume else []
-        handle = forks.start(arguments, folder.log, append=resume, environment=environment)
-    else:
-        with folder.log.open("ab" if resume else "wb") as log:
-            handle = subprocess.Popen(
-                command(config, folder.path, resume),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**_environment(job.run.config.run.threads or share), **environment},
-                start_new_session=True,
-            )
+    arguments = ["train", str(config), "--out", str(folder.path)]
+    arguments += ["--resume"] if resume else []
+    handle = forks.start(arguments, folder.log, append=resume, environment=environment)
     watcher.started(job.name, how_it_starts(folder) if resume else "started")
     return _Process(job, handle, folder.tail(job.goal.metric), NotesTail(folder.log, start=past))
 

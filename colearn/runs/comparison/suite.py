@@ -15,7 +15,7 @@ from colearn.runs.report import write_report
 from colearn.runs.report.suite_report import print_suite_table, write_suite_report
 
 from .api import claimed, execute
-from .launch import Command, launch_jobs, raise_failures
+from .launch import launch_jobs, raise_failures
 from .plan import Plan, make_plan
 
 
@@ -25,7 +25,6 @@ def compare_suite(
     *,
     command_line: str | None = None,
     console: Console | None = None,
-    command: Command | None = None,
 ) -> Path:
     """Run every comparison of the suite into `out/TASK`; return the path of index.html.
 
@@ -45,7 +44,7 @@ def compare_suite(
     with claimed(plans, folder, command_line) as jobs:
         suite = _with_earlier(suite, SuiteFolder(folder))
         SuiteFolder(folder).write(suite, command_line)
-        make = partial(launch_jobs, workers=suite.workers, command=command)
+        make = partial(launch_jobs, workers=suite.workers)
         failures = execute(jobs, make, console)
         index = report_suite(folder)
         print_suite_table(suite, folder, console)

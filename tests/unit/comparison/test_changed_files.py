@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fabricated_runs
 import pytest
 
 from colearn.config import load_config, resolve
@@ -202,17 +203,15 @@ class Silent:
     def ended(self, name: str, outcome: str) -> None: ...
 
 
-def test_a_file_that_changes_between_two_runs_stops_the_later_ones(folder: Path) -> None:
+def test_a_file_that_changes_between_two_runs_stops_the_later_ones(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first run's program edits the reward, as a person may meanwhile."""
     out, planned = folder / "out", plan(0, 1)
     claim(planned, out, None)
 
-    def command(file: Path, run: Path, resume: bool) -> list[str]:
-        return ["sh", "-c", f"echo >> {folder}/helper.py; false"]
-
-    failures = launch_jobs(
-        launched_runs(planned, out), Silent(), workers=1, command=command, poll_seconds=0.01
-    )
+    fabricated_runs.make_runs(monkeypatch, "sh", "-c", f"echo >> {folder}/helper.py; false")
+    failures = launch_jobs(launched_runs(planned, out), Silent(), workers=1, poll_seconds=0.01)
     reasons = [failure.reason for failure in failures]
     assert len(reasons) == 4
     assert "helper.py" not in reasons[0]

@@ -19,7 +19,7 @@ from fabricated_config import comparison_config as config
 from fabricated_config import register
 from rich.console import Console
 
-from colearn.config import Config, EvaluationSettings, load_config
+from colearn.config import Config, EvaluationSettings
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.runs.comparison.api import compare
 from colearn.runs.comparison.claim import claim
@@ -35,10 +35,11 @@ from colearn.runs.report.source import read_source
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch)
+    fabricated.make_runs(monkeypatch)
 
 
 def run(settings: Config, out: Path) -> Path:
-    return compare(settings, out, console=Console(file=io.StringIO()), command=fabricated.command)
+    return compare(settings, out, console=Console(file=io.StringIO()))
 
 
 def launch(plan: Plan, out: Path, watcher: Silent, **more: Any) -> tuple[Failure, ...]:
@@ -84,24 +85,10 @@ def test_a_comparison_runs_and_reports(tmp_path):
 
 def test_threads_are_the_cores_divided_among_the_workers(tmp_path, monkeypatch):
     monkeypatch.setattr("colearn.runs.comparison.launch._cores", lambda: 5)
-    seen = tmp_path / "seen"
-
-    def command(file: Path, folder: Path, resume: bool) -> list[str]:
-        return ["sh", "-c", f"echo $OMP_NUM_THREADS $MKL_NUM_THREADS >> {seen}; false"]
-
-    launch(make_plan(config(seeds=(0,))), tmp_path, Silent(), command=command, poll_seconds=0.01)
-    assert seen.read_text() == "2 2\n2 2\n"
-
-
-def test_a_run_s_own_threads_come_before_its_share_of_the_cores(tmp_path):
-    seen = tmp_path / "seen"
-
-    def command(file: Path, folder: Path, resume: bool) -> list[str]:
-        return ["sh", "-c", f"echo $OMP_NUM_THREADS >> {seen}; false"]
-
-    plan = make_plan(load_config(config(seeds=(0,)).model_dump(), ["run.threads=3"]))
-    launch(plan, tmp_path, Silent(), command=command, poll_seconds=0.01)
-    assert seen.read_text() == "3\n3\n"
+    fabricated.make_runs(monkeypatch, "sh", "-c", "echo $OMP_NUM_THREADS $MKL_NUM_THREADS; false")
+    launch(make_plan(config(seeds=(0,))), tmp_path, Silent(), poll_seconds=0.01)
+    logs = sorted(tmp_path.rglob("log.txt"))
+    assert [log.read_text() for log in logs] == ["2 2\n"] * 2
 
 
 def test_a_crashing_run_leaves_the_others_and_is_named(tmp_path):
@@ -141,9 +128,10 @@ def test_if_every_run_fails_there_is_no_report(tmp_path):
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_run_that_ends_without_finishing_is_a_failure(tmp_path):
+def test_a_run_that_ends_without_finishing_is_a_failure(tmp_path, monkeypatch):
+    fabricated.make_runs(monkeypatch, "true")
     plan = make_plan(config(seeds=(0,), collm_cc={}))
-    (failure,) = launch(plan, tmp_path, Silent(), command=lambda *_: ["true"], poll_seconds=0.01)
+    (failure,) = launch(plan, tmp_path, Silent(), poll_seconds=0.01)
     assert failure.reason == "ended without finishing"
 
 
@@ -167,7 +155,7 @@ def test_an_interrupt_terminates_the_runs(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch(plan, tmp_path, Silent(interrupt), command=fabricated.command, poll_seconds=0.02)
+        launch(plan, tmp_path, Silent(interrupt), poll_seconds=0.02)
     assert gone(wait_for_child(tmp_path))
 
 
@@ -186,7 +174,7 @@ def test_termination_of_the_comparison_terminates_the_runs(tmp_path):
     handler = signal.getsignal(signal.SIGTERM)
     killer.start()
     with pytest.raises(KeyboardInterrupt):
-        launch(plan, tmp_path, Silent(), command=fabricated.command, poll_seconds=0.02)
+        launch(plan, tmp_path, Silent(), poll_seconds=0.02)
     done.set()
     killer.join()
     assert gone(wait_for_child(tmp_path))
@@ -231,7 +219,7 @@ def test_it_says_from_where_a_run_goes_on(tmp_path):
             folder = tmp_path / "runs" / "collm_cc-s0" / "checkpoints"
             (folder / f"step-{checkpoint}").mkdir(parents=True)
         watcher = Silent()
-        launch(make_plan(settings), tmp_path, watcher, command=fabricated.command)
+        launch(make_plan(settings), tmp_path, watcher)
         assert watcher.told[0] == ("collm_cc-s0", told)
 
 
@@ -247,7 +235,7 @@ def test_two_comparisons_do_not_share_a_folder(tmp_path, monkeypatch):
         ({"models": {"*": {"path": "./nowhere"}}}, r"models\.left\.path: no folder \./nowhere"),
         ({"critic": {"path": "./nowhere"}}, r"critic\.path: no folder \./nowhere"),
         ({"run": {"device": "cuda:9"}}, r"run\.device: no device cuda:9 on this machine"),
-        ({"critic": {"path": "embedded", "device": "cuda:9"}}, r"critic\.device: no device cuda:9"),
+        ({"placement": {"critic": "cuda:9"}}, r"placement\.critic: no device cuda:9"),
     ],
 )
 def test_what_no_run_can_start_with_is_found_before_the_first_one(tmp_path, changes, message):

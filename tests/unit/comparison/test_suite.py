@@ -22,6 +22,7 @@ from colearn.runs.comparison.suite import compare_suite, plan_suite, report_suit
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch)
+    fabricated.make_runs(monkeypatch)
 
 
 def settings(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def run(made: SuiteSettings, out: Path, width: int = 160) -> str:
     """What a terminal of that width shows."""
     shown = io.StringIO()
     console = Console(file=shown, width=width)
-    compare_suite(made, out, console=console, command=fabricated.command)
+    compare_suite(made, out, console=console)
     return shown.getvalue()
 
 
