@@ -131,12 +131,6 @@ class CheckedTask:
             text = self.task.render(state)
             return None if text is None else validate_text(text, "render")
 
-    def svg(self, state: Any) -> str | None:
-        """The episode as SVG; None if the task does not draw episodes."""
-        with self._asking("svg"):
-            text = self.task.svg(state)
-            return None if text is None else validate_text(text, "svg")
-
     def picture(self, state: Any) -> dict[str, Any] | None:
         """The state as a picture in plain data; None if the task has no picture."""
         with self._asking("picture"):

@@ -43,7 +43,7 @@ class DecPOMDP(ABC, Generic[Item, State]):
         rewards          pays, pays_later, optimum, reward_range
         actions          legal_action, action_words, reads_actions
         items            horizon_of
-        pictures         render, picture, svg
+        pictures         render, picture
         one agent        alone
         services         steps_at_once, costs, close
         programs         program, steps_here, prepare, send, listener, abandon
@@ -154,10 +154,6 @@ class DecPOMDP(ABC, Generic[Item, State]):
 
     def picture(self, state: State) -> Picture | None:
         """The state as a picture for reports and the watch page; None: no picture."""
-        return None
-
-    def svg(self, state: State) -> str | None:
-        """An SVG drawing of the episode up to `state` for the report; None: no drawing."""
         return None
 
     # Options: one agent for the team

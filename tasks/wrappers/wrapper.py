@@ -98,10 +98,6 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         """Forwarded to the task."""
         return self.inner.picture(state.inner)
 
-    def svg(self, state: Outer) -> str | None:
-        """Forwarded to the task."""
-        return self.inner.svg(state.inner)
-
     def prepare(self, item: Item) -> Any:
         """Forwarded to the task. The wrapper's `reset` passes the returned object on to the task's
         `reset`."""

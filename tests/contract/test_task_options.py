@@ -55,7 +55,7 @@ def test_the_author_of_a_task_writes_five_methods():
 
 def test_a_task_without_options_gives_neutral_answers():
     task, state = Plain(), Turn()
-    assert task.render(state) is task.picture(state) is task.svg(state) is None
+    assert task.render(state) is task.picture(state) is None
     assert task.legal_action(state, "a", RNG) is task.action_words("a") is None
     assert task.global_info(state) == task.privileged_info(state) == ""
     assert task.pays == {"team"} and not task.pays_later
@@ -158,7 +158,6 @@ CALLS = {
     "privileged_info": (Turn(),),
     "legal_action": (Turn(), "a", RNG),
     "render": (Turn(),),
-    "svg": (Turn(),),
     "picture": (Turn(),),
     "horizon_of": (7,),
     "metrics": (Turn(),),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler
@@ -16,11 +15,6 @@ from quiet_server import QuietServer
 
 from colearn.runs.report import write_report
 
-DRAWING = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="540" height="70">'
-    "<title>what popped up</title><rect width='540' height='70' fill='#1f6fd0'/></svg>"
-)
-
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *arguments: object) -> None:
@@ -32,9 +26,6 @@ def url(tmp_path: Path) -> Iterator[str]:
     fabricated.write_comparison(tmp_path, range(2))
     for run in (tmp_path / "runs").iterdir():
         (run / "log.txt").write_text("a log, as of a run that a comparison started\n")
-        path = run / "episodes.jsonl"
-        episodes = [json.loads(line) for line in path.read_text().splitlines()]
-        fabricated.write_jsonl(path, [episode | {"drawing": DRAWING} for episode in episodes])
     write_report(tmp_path)
     server = QuietServer(functools.partial(Quiet, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever)
@@ -58,6 +49,4 @@ def test_the_page_is_no_wider_than_the_screen(url: str) -> None:
         page.open(url)
         page.wait("document.querySelector('td a') !== null")
         assert page.value("document.documentElement.scrollWidth") <= 390
-        # the page's own policy shows the frames of drawings, at their height and a scroll bar's
-        assert page.value("document.querySelector('iframe.drawing').clientHeight") == 90
         assert page.complaints == []

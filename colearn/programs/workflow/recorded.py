@@ -76,13 +76,9 @@ class RecordedTask(DecPOMDP[Item, State]):
         return {name: state.measured.get(name, 0.0) for name in self.measures}
 
     def render(self, state: State) -> str:
-        """Returns the executed graph as text: number, turn, name, sources, result of each call."""
+        """Returns the executed graph as text: a line for each answered call."""
         return drawn.text(state)
 
     def picture(self, state: State) -> Picture:
         """Returns the executed graph as lanes, which the report draws after each turn."""
         return drawn.picture(state, (*self.agents, *self.tool_names))
-
-    def svg(self, state: State) -> str | None:
-        """Returns the executed graph with its edges; None before the first call."""
-        return drawn.svg(state)

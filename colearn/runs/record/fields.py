@@ -173,8 +173,6 @@ class Episode(RecordFields):
     metrics: dict[str, Number] = {}
     picture: str | None = None
     """The task's rendering of the last state."""
-    drawing: str | None = None
-    """The episode as SVG."""
     turns: tuple[RecordedTurn, ...] = ()
 
 

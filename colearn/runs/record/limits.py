@@ -10,7 +10,5 @@ MOST = 2**63 - 1
 LONGEST_TEXT = 20_000
 """Maximum number of characters of a text (an item, an observation, an action, a picture) that a
 page shows."""
-LONGEST_DRAWING = 1_000_000
-"""Maximum number of characters of an episode's SVG that a page shows."""
 MOST_CURVES = 100
 """Maximum number of metrics that a page draws in one section; all are in summary.json."""

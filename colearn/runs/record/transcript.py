@@ -15,8 +15,7 @@ from colearn.contract.types import Node, Tree
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     """Return an episode as plain data: the observations, actions and reward of each turn.
 
-    The task's `render` provides the text of the last state, `picture` the picture after each turn,
-    and `svg` an SVG of the whole episode.
+    The task's `render` provides the text of the last state, `picture` the picture after each turn.
     """
     checked = CheckedTask(task, item_name(tree.item))
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
@@ -26,7 +25,6 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
         "return": as_reward(tree.returns(1.0)[0]),
         "metrics": dict(chain[-1].metrics),
         "picture": checked.render(chain[-1].state),
-        "drawing": checked.svg(chain[-1].state),
         "turns": [
             {
                 "reward": after.reward,

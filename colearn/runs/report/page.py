@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from functools import cache
 from typing import Any
 
@@ -39,19 +38,12 @@ def _environment() -> Environment:
         "data_uri": _data_uri,
         "number": show_number,
         "setting": show,
-        "svg_height": _svg_height,
     }
     return environment
 
 
 def _printable(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _svg_height(svg: str) -> int:
-    """Height in pixels of a frame that shows an SVG, with room for a scroll bar."""
-    height = re.search(r'<svg[^>]*\sheight="(\d{1,5})', svg)
-    return 320 if height is None else int(height[1]) + 20
 
 
 def _data_uri(svg: str) -> str:

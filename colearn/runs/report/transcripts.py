@@ -9,7 +9,7 @@ from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
 from colearn.runs.record import Episode
 from colearn.runs.record.folder import EPISODES
-from colearn.runs.record.limits import LONGEST_DRAWING, LONGEST_TEXT
+from colearn.runs.record.limits import LONGEST_TEXT
 from colearn.runs.report.draw_picture import Drawing
 
 from .source import Source
@@ -126,12 +126,10 @@ def _shortened(episode: Episode) -> Episode:
         )
         for turn in episode.turns
     )
-    drawing = episode.drawing
     return episode.model_copy(
         update={
             "item": _short(episode.item),
             "picture": None if episode.picture is None else _short(episode.picture),
-            "drawing": None if drawing and len(drawing) > LONGEST_DRAWING else drawing,
             "turns": tuple(turns),
         }
     )

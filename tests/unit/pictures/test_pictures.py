@@ -270,19 +270,6 @@ def test_a_transcript_of_a_task_without_pictures_has_none(monkeypatch):
     assert "picture" not in record["turns"][0]
 
 
-def test_the_report_shows_the_executed_graph_of_an_episode_as_an_image(tmp_path):
-    """Of a file that anybody may have written: nothing in it can run."""
-    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
-    path = tmp_path / "runs" / "magrpo-s0" / "episodes.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        line["drawing"] = "<svg><script>alert(1)</script></svg>"
-    fabricated.write_jsonl(path, lines)
-    page = write_report(tmp_path).read_text()
-    assert page.count('<iframe class="drawing" sandbox title="What was executed"') == 2
-    assert "<script" not in page
-
-
 def give_pictures(path: Path, plain: Any) -> None:
     """Every turn of a run's transcripts ends with this picture."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -292,14 +279,15 @@ def give_pictures(path: Path, plain: Any) -> None:
     fabricated.write_jsonl(path, lines)
 
 
-def test_the_report_draws_pictures_instead_of_the_text(tmp_path):
+def test_the_report_draws_pictures_and_folds_the_text_of_the_last_state(tmp_path):
     fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
     picture = one_panel({(0, 0): Cell("<stone>", "right")}, caption="all <well>")
     give_pictures(tmp_path / "runs" / "magrpo-s0" / "episodes.jsonl", picture.plain())
     page = write_report(tmp_path).read_text()
     assert page.count('<figure class="world">') == 4
     assert "&lt;stone&gt;" in page and "all &lt;well&gt;" in page and "<stone>" not in page
-    assert "#..#" not in page
+    folded = "<details><summary>the last state as text</summary><pre>#..#"
+    assert page.count(folded) == 2 and '<pre class="picture">' not in page
     assert "url(" not in page and "http:" not in page and "<script" not in page
 
 

@@ -127,7 +127,7 @@ def test_a_page_is_bounded_whatever_the_run_wrote(
     long = "x" * (5 * 10**6)
 
     def lengthen(line: dict[str, Any]) -> None:
-        line.update(item=long, picture=long, drawing=f"<svg>{long}</svg>")
+        line.update(item=long, picture=long)
         for turn in line["turns"]:
             turn.update(observations={"ada": long}, actions={"ada": long})
 

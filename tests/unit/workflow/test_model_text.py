@@ -137,9 +137,7 @@ def play(task: DecPOMDP[Any, Any], said: str) -> Any:
 
 
 def looked_at(task: DecPOMDP[Any, Any], state: Any) -> None:
-    """A reader's views of a state: XML that parses, text, a pickle."""
-    drawn = task.svg(state)
-    assert drawn is None or ElementTree.fromstring(drawn).tag
+    """A reader's views of a state: text, a picture, a pickle."""
     task.render(state)
     picture = task.picture(state)
     assert picture is None or json.dumps(picture.plain())
