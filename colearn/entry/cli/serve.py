@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import MissingExtra
 
 TOKEN = "COLEARN_TOKEN"
 
 
-class EngineName(StrEnum):
-    """The engine that runs the model."""
-
-    transformers = "transformers"
-    vllm = "vllm"
-
-
-_OF_VLLM = ("agent", "host", "port", "token_file", "insecure", "engine", "max_context")
-"""Parameters that vLLM's server has too."""
-
-
 def serve(
-    context: typer.Context,
     agent: Annotated[Path, typer.Argument(help="An exported agent: DIR/AGENT.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
@@ -36,9 +23,6 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")
     ] = False,
-    engine: Annotated[
-        EngineName, typer.Option(help="vllm: vLLM's own server.")
-    ] = EngineName.transformers,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda:1, ...")] = "auto",
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads; else one for a small model, or all.")
@@ -67,11 +51,6 @@ def serve(
     from colearn.deploy.serve.access import read_token
 
     token = read_token(token_file, os.environ.get(TOKEN), host=host, insecure=insecure)
-    if engine is EngineName.vllm:
-        _check_of_vllm(context)
-        from colearn.deploy.serve.vllm import replace_process
-
-        replace_process(agent, host=host, port=port, token=token, context=max_context)
     try:
         from colearn.deploy.client.protocol.limits import ServerLimits
         from colearn.deploy.serve.server import serve as run
@@ -103,15 +82,3 @@ def serve(
         context=max_context,
         threads=threads,
     )
-
-
-def _check_of_vllm(context: typer.Context) -> None:
-    """Errors: ConfigError for an option of colearn's own server, which vLLM's would not follow."""
-    for option in context.command.params:
-        name = str(option.name)
-        source = context.get_parameter_source(name)
-        if name not in _OF_VLLM and source is not None and source.name == "COMMANDLINE":
-            raise ConfigError(
-                f"{option.opts[0]}: vLLM's server does not have it; leave it out, or leave "
-                "--engine vllm out"
-            )
