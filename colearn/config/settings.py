@@ -137,8 +137,8 @@ class RunSettings(Section):
     """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or a tracker of
     another package."""
     callbacks: tuple[Chosen, ...] = ()
-    """Callbacks, by name or as sections: `early_stopping`, `own_metric`, `samples`, `push_to_hub`,
-    or a custom `module:Class`."""
+    """Callbacks, by name or as sections: `early_stopping`, `own_metric`, `samples`, or a custom
+     `module:Class`."""
     checkpoint_every: int | None = Field(default=None, ge=1)
     """Number of iterations between checkpoints; None: by time only."""
     checkpoint_minutes: float | None = Field(default=10.0, gt=0)

@@ -32,7 +32,7 @@ _LOGGED = Counterpart((), "every iteration is logged; leave it out")
 _PRECISION = _is("models.*.dtype", note="`dtype: bfloat16`")
 _STEPS = _is("train.iterations", "train.environment_steps", note="the first limit reached ends it")
 _FOLDER = Counterpart((), "the run's folder is `--out`", "out=...")
-_HUB = _is("run.callbacks", note="`{name: push_to_hub, to: USER}`")
+_HUB = Counterpart((), "`colearn export RUN --push USER` pushes a finished run's agents")
 
 TRL_NAMES: Mapping[str, Counterpart] = {
     # GRPOTrainer

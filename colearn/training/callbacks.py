@@ -19,7 +19,6 @@ from colearn.text.real_number import real_number
 NAMES = {
     "early_stopping": ":EarlyStopping",
     "own_metric": ":OwnMetric",
-    "push_to_hub": "colearn.deploy.export.push_callback:PushToHub",
     "samples": ":Samples",
 }
 """Shipped callbacks, by name."""

@@ -26,7 +26,7 @@ try:
     pushed = push_agents(folders, sys.argv[2], "walls", private=len(sys.argv) > 3)
 except ColearnError as error:
     raise SystemExit(f"error: {error}")
-print(*pushed.agents.values(), pushed.team, pushed.collection)
+print(*pushed.agents.values(), pushed.collection)
 """
 
 
@@ -75,12 +75,12 @@ def on_adapters(team: Path, to: Path, base: str) -> Path:
 def test_each_agent_has_a_repository_with_exactly_its_folder(hub: FakeHub, team: Path) -> None:
     told = push(hub, team)
     assert told.returncode == 0, told.stderr
-    assert set(hub.repositories) == {"us/walls-ada", "us/walls-ben", "us/walls"}
+    assert set(hub.repositories) == {"us/walls-ada", "us/walls-ben"}
     for agent in ("ada", "ben"):
         sent = hub.repositories[f"us/walls-{agent}"]
         here = {path.name: path.read_bytes() for path in (team / agent).iterdir()}
         assert {k: v for k, v in sent.items() if k != ".gitattributes"} == here
-    assert hub.collections == {"us/walls-0": ["us/walls", "us/walls-ada", "us/walls-ben"]}
+    assert hub.collections == {"us/walls-0": ["us/walls-ada", "us/walls-ben"]}
     assert told.stdout.split()[-1].endswith("/collections/us/walls-0")
     assert not any(hub.private.values())
 
@@ -93,40 +93,12 @@ def test_a_second_push_replaces_the_files_and_adds_nothing(
     assert told.returncode == 0, told.stderr
     kept = set(hub.repositories["us/walls-ada"]) - {".gitattributes"}
     assert kept == {"adapter_config.json", "agent.json"}
-    assert hub.collections == {"us/walls-0": ["us/walls", "us/walls-ada", "us/walls-ben"]}
-
-
-def test_the_card_serves_all_adapters_of_the_team_by_one_command(
-    hub: FakeHub, team: Path, tmp_path: Path
-) -> None:
-    adapters = on_adapters(team, tmp_path / "adapters", "org/base")
-    assert push(hub, adapters).returncode == 0
-    card = hub.repositories["us/walls"]["README.md"].decode()
-    assert card.count("vllm serve") == 1
-    command = " ".join(
-        card.partition("```bash\n")[2].partition("```")[0].replace("\\\n", " ").split()
-    )
-    assert command == (
-        "vllm serve org/base --port 8000 --dtype bfloat16 "
-        "--enable-lora --max-loras 2 --max-lora-rank 16 "
-        "--lora-modules ada=us/walls-ada ben=us/walls-ben "
-        "--tokenizer us/walls-ada --generation-config vllm"
-    )
-
-
-def test_agents_with_weights_of_their_own_have_a_server_each(hub: FakeHub, team: Path) -> None:
-    assert push(hub, team).returncode == 0
-    card = hub.repositories["us/walls"]["README.md"].decode()
-    lines = [line for line in card.splitlines() if line.startswith("vllm serve")]
-    assert lines == [
-        "vllm serve us/walls-ada --port 8000 --dtype float32 --served-model-name ada",
-        "vllm serve us/walls-ben --port 8001 --dtype float32 --served-model-name ben",
-    ]
+    assert hub.collections == {"us/walls-0": ["us/walls-ada", "us/walls-ben"]}
 
 
 def test_private_repositories_are_asked_for(hub: FakeHub, team: Path) -> None:
     assert push(hub, team, "private").returncode == 0
-    assert hub.private == dict.fromkeys(("us/walls-ada", "us/walls-ben", "us/walls"), True)
+    assert hub.private == dict.fromkeys(("us/walls-ada", "us/walls-ben"), True)
 
 
 def test_an_adapter_on_a_local_base_is_refused_before_anything_is_uploaded(

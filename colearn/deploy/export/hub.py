@@ -1,9 +1,7 @@
-"""Pushes exported agents to a model hub. Creates one repository per agent, one repository for the
-team's card, and a collection."""
+"""Pushes exported agents to a model hub: one repository per agent, and a collection of them."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING
 from colearn.errors import ConfigError, reason_of
 
 from .manifest import read_manifest
-from .team_card import team_card
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -25,8 +22,6 @@ class PushedTeam:
 
     agents: Mapping[str, str]
     """The repository of each agent."""
-    team: str
-    """The repository with the team's card."""
     collection: str
     """URL of the collection that contains these repositories."""
 
@@ -34,8 +29,8 @@ class PushedTeam:
 def push_agents(
     folders: Mapping[str, Path], namespace: str, name: str, *, private: bool = False
 ) -> PushedTeam:
-    """Upload exported folders as NAMESPACE/NAME-AGENT and the team's card as NAMESPACE/NAME, and
-    add these repositories to a collection. Pushing again replaces the files.
+    """Upload exported folders as NAMESPACE/NAME-AGENT, and add these repositories to a collection.
+    Pushing again replaces the files.
 
     The hub's URL is read from HF_ENDPOINT, the token from HF_TOKEN or from `hf auth login`.
 
@@ -44,19 +39,18 @@ def push_agents(
     """
     from huggingface_hub import HfApi
 
-    manifests = {agent: read_manifest(folder) for agent, folder in folders.items()}
-    _check_bases({agent: manifest.base for agent, manifest in manifests.items()}, namespace)
+    for agent, folder in folders.items():
+        base = read_manifest(folder).base
+        if base is not None and Path(base).is_absolute():
+            raise ConfigError(
+                f"--push {namespace}: the adapter of '{agent}' is on a local base, {base}; leave "
+                "--adapter out, or train on a base of the hub"
+            )
     api = HfApi()
     at = {agent: f"{namespace}/{name}-{agent}" for agent in folders}
-    team = f"{namespace}/{name}"
-    with _one_line_errors(namespace), tempfile.TemporaryDirectory() as scratch:
-        card = team_card(name, folders, manifests, at)
-        (Path(scratch) / "README.md").write_text(card, encoding="utf-8")
-        for repository, folder in [
-            *((at[agent], folders[agent]) for agent in folders),
-            (team, Path(scratch)),
-        ]:
-            _upload(api, repository, folder, name, private)
+    with _one_line_errors(namespace):
+        for agent, repository in at.items():
+            _upload(api, repository, folders[agent], name, private)
         collection = api.create_collection(
             name,
             namespace=namespace,
@@ -64,9 +58,9 @@ def push_agents(
             private=private,
             exists_ok=True,
         )
-        for repository in (team, *at.values()):
+        for repository in at.values():
             api.add_collection_item(collection.slug, repository, "model", exists_ok=True)
-    return PushedTeam(agents=at, team=team, collection=collection.url)
+    return PushedTeam(agents=at, collection=collection.url)
 
 
 def push_critics(
@@ -75,14 +69,10 @@ def push_critics(
     """Upload each exported critic as NAMESPACE/NAME-critic-MODEL. Return a mapping from value
     models to repositories.
 
-    Errors: ConfigError for an adapter whose base is a local folder, before anything is uploaded;
-    ConfigError with the hub's answer if the hub refuses.
+    Errors: ConfigError with the hub's answer if the hub refuses.
     """
     from huggingface_hub import HfApi
 
-    from colearn.methods.values.critic_folder import read_critic
-
-    _check_bases({m: read_critic(folder, m).base for m, folder in folders.items()}, namespace)
     at = {model: f"{namespace}/{name}-critic-{model}" for model in folders}
     api = HfApi()
     with _one_line_errors(namespace):
@@ -100,17 +90,6 @@ def _upload(api: HfApi, repository: str, folder: Path, name: str, private: bool)
         delete_patterns="*",
         commit_message=f"Export by colearn: {name}",
     )
-
-
-def _check_bases(bases: Mapping[str, str | None], namespace: str) -> None:
-    """Errors: ConfigError if an adapter's base is a local folder. `bases`: the base of each agent's
-    or value model's adapter; None for merged weights."""
-    for name, base in bases.items():
-        if base is not None and Path(base).is_absolute():
-            raise ConfigError(
-                f"--push {namespace}: the adapter of '{name}' is on a local base, {base}; leave "
-                "--adapter out, or train on a base of the hub"
-            )
 
 
 @contextmanager

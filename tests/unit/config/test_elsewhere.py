@@ -42,7 +42,7 @@ MEANT = {
     "output_dir": "`--out`",
     "logging_steps": "every iteration is logged",
     "save_steps": "run.checkpoint_every",
-    "push_to_hub": "run.callbacks",
+    "push_to_hub": "colearn export RUN --push USER",
     "reward_weights": "task.weights",
     "steps_per_generation": "train.minibatch",
     "mask_truncated_completions": "cut answers are trained",
