@@ -1,4 +1,4 @@
-"""A run's critics as folders: what plain transformers, peft and `load_critic` read from them."""
+"""A run's critics as folders: what plain transformers and `load_critic` read from them."""
 
 from __future__ import annotations
 
@@ -109,12 +109,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 folder, asked = json.load(sys.stdin)
 head = json.load(open(folder + "/critic.json"))
 tokenizer = AutoTokenizer.from_pretrained(folder)
-if head["base"] is None:
-    model = AutoModelForSequenceClassification.from_pretrained(folder)
-else:
-    from peft import PeftModel
-    base = AutoModelForSequenceClassification.from_pretrained(head["base"], num_labels=1)
-    model = PeftModel.from_pretrained(base, folder)
+model = AutoModelForSequenceClassification.from_pretrained(folder)
 values = []
 for pieces in asked:
     ids = [i for p in pieces for i in tokenizer.encode(p, add_special_tokens=False)]
@@ -148,12 +143,12 @@ def test_plain_transformers_reads_the_run_s_values(run: Path, kept: Path) -> Non
     assert alone(kept, asked) == pytest.approx(expected, abs=1e-5)
 
 
-def test_plain_peft_reads_the_values_of_a_critic_that_is_an_adapter(
+def test_plain_transformers_reads_the_values_of_a_critic_whose_adapter_was_merged(
     model: str, tmp_path: Path
 ) -> None:
     critic = {"path": model, "lora": LORA, "learning_rate": 3e-2, "baseline": "none"}
     run = train(tmp_path / "run", model, critic=critic)
-    folder = export_critics(run, tmp_path / "out", adapter=True)["team"]
+    folder = export_critics(run, tmp_path / "out")["team"]
     trees, values = played(run)
     asked = [pieces for tree in trees for pieces in streams(tree)]
     assert alone(folder, asked) == pytest.approx(of_run(values), abs=1e-5)

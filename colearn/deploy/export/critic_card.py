@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,12 +27,10 @@ def critic_card(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
     """The model card as Markdown with the YAML header of a model hub. `origin`: facts about the
     critic's training, by name."""
     fields: dict[str, Any] = {
-        "library_name": "transformers" if manifest.base is None else "peft",
+        "library_name": "transformers",
         "pipeline_tag": "text-classification",
         "tags": ["colearn", "critic", "multi-agent", "reinforcement-learning", manifest.algorithm],
     }
-    if manifest.base is not None:
-        fields["base_model"] = manifest.base
     return "\n".join(
         [
             f"---\n{yaml.safe_dump(fields, sort_keys=False)}---",
@@ -74,23 +71,13 @@ def _table(manifest: CriticManifest, origin: Mapping[str, str]) -> str:
 
 def _use(manifest: CriticManifest) -> str:
     numbers = f"{manifest.centre!r} + {manifest.deviation!r} * (logit + {manifest.bias!r})"
-    loading = _TRANSFORMERS
-    if manifest.base is not None:
-        loading = _PEFT.format(base=json.dumps(manifest.base))
     means = _MEANS.format(priors=[f"{prior:g}" for prior in PRIORS]) if manifest.item_means else ""
-    return _USE.format(loading=loading, numbers=numbers) + means
+    return _USE.format(numbers=numbers) + means
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
-
-_TRANSFORMERS = 'model = AutoModelForSequenceClassification.from_pretrained(".")'
-_PEFT = """\
-from peft import PeftModel
-
-base = AutoModelForSequenceClassification.from_pretrained({base}, num_labels=1)
-model = PeftModel.from_pretrained(base, ".")"""
 
 _USE = """\
 ## Use
@@ -112,7 +99,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(".")
-{loading}
+model = AutoModelForSequenceClassification.from_pretrained(".")
 pieces = [("all", 0, "what everybody sees"), ("alice", 0, "what she does")]
 ids = []
 for role, turn, text in pieces:

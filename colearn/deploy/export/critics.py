@@ -26,7 +26,6 @@ def export_critics(
     run: str | Path,
     to: str | Path,
     *,
-    adapter: bool = False,
     step: Step = "last",
     dtype: Dtype | None = None,
     overwrite: bool = False,
@@ -51,9 +50,7 @@ def export_critics(
     trained = read_trained(Path(run), step)
     config = with_given_critic(trained.folder.config())
     trained = replace(trained, run=resolve(config, agents=trained.record.agents))
-    keys = _critics(trained, adapter=adapter)
-    if adapter and dtype is not None:
-        raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
+    keys = _critics(trained)
     episodes = held_out_episodes(config, trained.checkpoint)
     joint_actions = critic_joint_actions(trained.run, trained.progress.environment_steps)
     origin = {
@@ -71,7 +68,6 @@ def export_critics(
                 Checkpoint(trained.checkpoint),
                 folder,
                 joint_actions=joint_actions,
-                adapter=adapter,
                 dtype=dtype,
             )
             manifest = manifest.model_copy(
@@ -82,9 +78,8 @@ def export_critics(
     return {key.model: Path(to) / str(key) for key in keys}
 
 
-def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
-    """Return the value models. Errors: ConfigError if the run has no value models, or if `adapter`
-    is set and the value models have no adapters."""
+def _critics(trained: Trained) -> list[NetworkKey]:
+    """Return the value models. Errors: ConfigError if the run has no value models."""
     run = trained.run
     keys = [key for key in run.learners if key.kind == "critic"]
     if not keys:
@@ -94,10 +89,6 @@ def _critics(trained: Trained, *, adapter: bool) -> list[NetworkKey]:
             f"--critics: {trained.folder.path} has no critic of its own"
             + (f": {reason}" if reason else f"; {run.config.algorithm.name} trains none")
             + "; take a run with critic.path"
-        )
-    if adapter and run.settings(keys[0]).lora is None:
-        raise ConfigError(
-            "--adapter: the critic was trained in full and has no adapter; leave --adapter out"
         )
     return keys
 

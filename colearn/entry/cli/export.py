@@ -72,18 +72,19 @@ def export(
     if push is None and (private or name is not None):
         raise ConfigError("--name and --private belong to --push; add it or leave them out")
     chosen: dict[str, Any] = {
-        "adapter": adapter,
         "step": read_step(step),
         "dtype": None if dtype is None else dtype.value,
         "overwrite": overwrite,
     }
+    if critics and adapter:
+        raise ConfigError("--adapter: critics are exported with all weights; leave it out")
     if critics and comparison is not None:
         raise ConfigError("--comparison: a critic's card has no such intervals; leave it out")
     with tempfile.TemporaryDirectory() as scratch:
         folders = (
             export_critics(run, to or scratch, **chosen)
             if critics
-            else export_run(run, to or scratch, comparison=comparison, **chosen)
+            else export_run(run, to or scratch, adapter=adapter, comparison=comparison, **chosen)
         )
         if to is not None:
             for label, folder in folders.items():
@@ -97,4 +98,4 @@ def export(
             pushed = push_agents(folders, push, name or run.absolute().name, private=private)
             for agent, repository in pushed.agents.items():
                 print(f"{agent}: {repository}")
-            print(f"team: {pushed.team}, collection: {pushed.collection}")
+            print(f"collection: {pushed.collection}")

@@ -4,7 +4,6 @@ and critic.json, the manifest."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -78,9 +77,6 @@ class CriticManifest(BaseModel):
     joint_actions: int = Field(ge=0)
     """Number of joint actions that the critic was trained on."""
     dtype: Dtype = "float32"
-    weights: Literal["merged", "adapter"] = "merged"
-    base: str | None = None
-    """Path or hub name of the base model, if `weights` is an adapter."""
     explained: tuple[TurnWorth, ...] = ()
     """Explained variance by turn, on held-out episodes of the team that the critic was trained
     with."""
@@ -144,7 +140,6 @@ def keep_critic(
     folder: Path,
     *,
     joint_actions: int,
-    adapter: bool = False,
     dtype: Dtype | None = None,
 ) -> CriticManifest:
     """Write the value model `key` of a run's checkpoint into an empty folder.
@@ -165,7 +160,6 @@ def keep_critic(
         folder,
         joint_actions=joint_actions,
         item_means=ItemMeans(checkpoint.progress.item_means if settings.item_baseline else {}),
-        adapter=adapter,
         dtype=dtype,
     )
 
@@ -179,20 +173,18 @@ def write_critic(
     joint_actions: int,
     item_means: ItemMeans | None = None,
     explained: tuple[TurnWorth, ...] = (),
-    adapter: bool = False,
     dtype: Dtype | None = None,
 ) -> CriticManifest:
     """Write weights, tokenizer and manifest of a value model into an empty folder. `network` cannot
     be used afterwards.
 
-    joint_actions: number of joint actions that the critic was trained on. adapter: whether to write
-    the adapter alone. Errors: as for `save_critic`.
+    joint_actions: number of joint actions that the critic was trained on. Errors: as for
+    `save_critic`.
     """
     settings = run.config.critic
     assert settings is not None and network.head is not None, "a run with a value model has both"
     path = base_folders(run, [key])[run.path(key)]
     tokenizer = load_tokenizer(path, field="critic.path")
-    base = _reference(path) if adapter else None
     description = described(run, key)
     centre, deviation, observations = network.head.scale.tolist()
     manifest = CriticManifest(
@@ -205,11 +197,9 @@ def write_critic(
         max_length=settings.longest_stream(read_config(path, "critic.path")),
         joint_actions=joint_actions,
         dtype=dtype or settings.dtype,
-        weights="adapter" if adapter else "merged",
-        base=base,
         explained=explained,
     )
-    save_critic(network, folder, dtype=manifest.dtype, base=base, pad=tokenizer.pad_token_id)
+    save_critic(network, folder, dtype=manifest.dtype, pad=tokenizer.pad_token_id)
     save_tokenizer(tokenizer, folder)
     manifest.write(folder)
     return manifest
@@ -253,11 +243,8 @@ def _named(part: object) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
-def save_critic(
-    network: Network, folder: Path, *, dtype: str, base: str | None, pad: int | None
-) -> None:
-    """Write a critic's weights in the format of transformers' one-label classifiers, or as a peft
-    adapter on `base`.
+def save_critic(network: Network, folder: Path, *, dtype: str, pad: int | None) -> None:
+    """Write a critic's weights in the format of transformers' one-label classifiers.
 
     `network` cannot be used afterwards. `pad` is the tokenizer's padding id: the label is read at
     the last token that is not `pad`. Errors: ConfigError if transformers has no one-label
@@ -270,9 +257,6 @@ def save_critic(
         folder / HEAD,
     )
     score = head.linear.weight.detach().cpu().clone()
-    if base is not None:
-        _save_adapter(network, folder, base, score)
-        return
     causal: Any = network.base.causal.float()
     if network.adapter is not None:
         causal = merged(network.base.model, network.adapter)
@@ -298,34 +282,6 @@ def _classifier(config: Any) -> Any:
     if model is None or not isinstance(getattr(model, "score", None), nn.Linear):
         raise ConfigError(
             f"--critics: transformers has no classifier with one label for {config.model_type}; "
-            "export the adapter (--adapter), or train the critic on another architecture"
+            "train the critic on another architecture"
         )
     return model
-
-
-def _save_adapter(network: Network, folder: Path, base: str, score: torch.Tensor) -> None:
-    """Write adapter_config.json, which names `base`, and adapter_model.safetensors, in float32."""
-    from peft import get_peft_model_state_dict
-
-    assert network.adapter is not None, "checked before"
-    model = network.base.model
-    weights: Mapping[str, torch.Tensor] = get_peft_model_state_dict(
-        model, adapter_name=network.adapter, save_embedding_layers=False
-    )
-    config = copy.deepcopy(model.peft_config[network.adapter])
-    config.base_model_name_or_path, config.inference_mode = base, True
-    config.task_type, config.modules_to_save = "SEQ_CLS", ["score"]
-    if not isinstance(config.target_modules, str):
-        config.target_modules = sorted(config.target_modules)
-    config.save_pretrained(folder)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    save_file(
-        {**tensors, "base_model.model.score.weight": score},
-        folder / "adapter_model.safetensors",
-        metadata={"format": "pt"},
-    )
-
-
-def _reference(path: str) -> str:
-    """Return the reference to an adapter's base model: a hub name, or a folder's absolute path."""
-    return str(Path(path).resolve()) if Path(path).is_dir() else path

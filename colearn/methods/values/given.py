@@ -1,9 +1,8 @@
-"""Critics of another run: finds the critics named by `critic.from` (a run or a folder), checks that
-they fit the run, and shifts their values to the run's first returns."""
+"""Critics of another run: finds the critics named by `critic.from`, checks that they fit the run,
+and shifts their values to the run's first returns."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from colearn.config import Config, ResolvedRun, resolve
+from colearn.config import Config, ResolvedRun
 from colearn.contract import AgentValues, Episodes, NetworkKey
 from colearn.errors import ConfigError
-from colearn.programs.files.cache import cache_place, made_once
-from colearn.runs.record import open_run
-from colearn.runs.record.checksums import damages, write_checksums
-from colearn.runs.record.folder import CONFIG
-from colearn.text.notes import note
+from colearn.runs.record.checksums import damages
 
 from .critic_folder import (
     CriticManifest,
     critic_folder,
     described,
     is_critic,
-    keep_critic,
     read_critic,
 )
 from .critics import Critics
@@ -40,19 +34,16 @@ distance exceeds this limit, the new returns are assumed to be on another scale.
 
 def with_given_critic(config: Config) -> Config:
     """Return the config with a local folder of saved critics as `critic.from`, and with the
-    `critic.baseline` of these critics. Critics of an earlier run are first written into the cache,
-    and critics on the hub are first downloaded.
+    `critic.baseline` of these critics. Critics on the hub are first downloaded.
 
-    Errors: ConfigError for a folder or run without a critic, or with another `critic.baseline` than
-    the config's; CheckpointError for a run without a checkpoint.
+    Errors: ConfigError for a folder without a critic, or with another `critic.baseline` than the
+    config's.
     """
     critic = config.critic
     if critic is None or critic.from_ is None:
         return config
     path = critic_folder(critic.from_)
-    if (path / CONFIG).is_file():
-        path = _kept_from_run(path)
-    elif not is_critic(path) and not any(map(is_critic, path.glob("critic-*"))):
+    if not is_critic(path) and not any(map(is_critic, path.glob("critic-*"))):
         read_critic(path, _FIELD)
     baseline = "item" if _has_means(path) else "none"
     if critic.baseline not in (None, baseline):
@@ -160,11 +151,6 @@ def _check_scale(name: str, manifest: CriticManifest, returns: Sequence[float]) 
 def _check_fit(
     run: ResolvedRun, key: NetworkKey, manifest: CriticManifest, folder: str, *, foreign: bool
 ) -> None:
-    if manifest.base is not None:
-        raise ConfigError(
-            f"{_FIELD}: {folder} is an adapter; export the critic without --adapter, which merges "
-            "it into its base"
-        )
     expected_of = described(run, key)
     fields = ["critic", "reads", "discount", "credit"]
     fields += [] if foreign else ["task", "agents", "readers", "horizon"]
@@ -199,35 +185,6 @@ def _text_of(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text_of(entry)}" for name, entry in value.items())
     return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _kept_from_run(folder: Path) -> Path:
-    """Return the cache folder with the newest critics of a run; the folder is written only once."""
-    run_folder = open_run(folder)
-    checkpoint = run_folder.checkpoints.choose()
-    checkpoint.say_passed()
-    run = resolve(with_given_critic(run_folder.config()), agents=run_folder.record().agents)
-    keys = [key for key in run.learners if key.kind == "critic"]
-    if not keys:
-        raise ConfigError(
-            f"{_FIELD}: the run in {folder} has no critic of its own; fit one on its episodes "
-            f"with: colearn critic fit {folder}"
-        )
-    digest = hashlib.blake2b(digest_size=8)
-    for key in keys:
-        for path in sorted((checkpoint.path / str(key)).iterdir()):
-            digest.update(path.read_bytes())
-    name = f"critics-{digest.hexdigest()}"
-
-    def keep(aside: Path) -> None:
-        note(f"keeps the critic of {folder}, once, in {cache_place(name)}")
-        joint_actions = critic_joint_actions(run, checkpoint.progress.environment_steps)
-        for key in keys:
-            (aside / str(key)).mkdir(parents=True)
-            keep_critic(run, key, checkpoint, aside / str(key), joint_actions=joint_actions)
-            write_checksums(aside / str(key))
-
-    return made_once(name, f"the critic of {folder}", keep)
 
 
 def critic_joint_actions(run: ResolvedRun, own_actions: int) -> int:

@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
-from colearn.config import LoRASettings
 from colearn.contract import AgentValues, Critic, Episodes
 from colearn.contract.rows import Outputs, Row
 from colearn.contract.types import Tree
-from colearn.errors import ConfigError, reason_of
+from colearn.errors import ConfigError
 from colearn.methods.critic.stream import text_ids
-from colearn.models.adapter_folder import WEIGHTS, adapter_config, base_of
-from colearn.models.base import Base
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.models.network import Network, ValueHead
 from colearn.training.learners.score import evaluate
@@ -28,7 +22,6 @@ from .explained_variance import TurnWorth, pairs, worth_by_turn
 from .item_means import ItemMeans
 from .transcript_tree import transcript_tree
 
-_ADAPTER = "critic"
 _TOKENS = 4096
 """Maximum number of tokens in one forward pass, padding included."""
 
@@ -106,18 +99,16 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
     part = manifest.part
     place = resolve_device(device, "device")
     base = load_base(
-        str(path) if manifest.base is None else base_of(str(path), str(folder), weights=True),
+        str(path),
         compute=manifest.dtype,
         trained=False,
         device=place,
         field=str(folder),
         head=False,
     )
-    if manifest.base is not None:
-        _adapt(base, path, str(folder))
     head = ValueHead(base.config.hidden_size).to(place)
     head.load(path, str(folder))
-    network = Network(base, None if manifest.base is None else _ADAPTER, head)
+    network = Network(base, head=head)
     learners: dict[str, Any] = {manifest.value_model: _Evaluated(network)}
     return LoadedCritic(
         manifest=manifest,
@@ -130,26 +121,3 @@ def load_critic(folder: str | Path, *, device: str = "auto") -> LoadedCritic:
             value_model=dict.fromkeys(manifest.readers, manifest.value_model).get,
         ),
     )
-
-
-def _adapt(base: Base, folder: Path, field: str) -> None:
-    """Load a critic's adapter onto its base. Errors: ConfigError if the adapter does not fit."""
-    from peft import set_peft_model_state_dict
-
-    config = adapter_config(str(folder), field)
-    try:
-        lora = LoRASettings(
-            rank=config["r"], alpha=config["lora_alpha"], targets=config["target_modules"]
-        )
-        weights = load_file(folder / WEIGHTS)
-        weights.pop("base_model.model.score.weight")  # stored in the value head's file
-        base.add_adapter(_ADAPTER, lora)
-        unexpected = set_peft_model_state_dict(
-            base.model, weights, adapter_name=_ADAPTER
-        ).unexpected_keys
-        if unexpected:
-            raise ValueError(f"the base has no place for {unexpected[0]}")
-    except (OSError, SafetensorError, ValueError, KeyError, RuntimeError) as error:
-        raise ConfigError(
-            f"{field}: the adapter does not load ({reason_of(error)}); export the critic again"
-        ) from None

@@ -20,20 +20,14 @@ from peft import (
 from tiny import byte_tokenizer, tiny_model
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForSequenceClassification
 
-from colearn.config import LoRASettings
 from colearn.deploy.export import AgentManifest
 from colearn.deploy.serve.agent import ServedAgent
-from colearn.deploy.serve.vllm import vllm_command
 from colearn.errors import ConfigError
 from colearn.estimate.architecture import Architectures
-from colearn.methods.values.critic_folder import CriticManifest, save_critic
-from colearn.methods.values.loaded import load_critic
 from colearn.models.adapter_folder import bottom
-from colearn.models.base import Base
 from colearn.models.digests import file_digests
 from colearn.models.load import check_model
 from colearn.models.merging import merged_folder
-from colearn.models.network import Network, ValueHead
 from colearn.runs.record.checksums import write_checksums
 from colearn.tasks.rewards.reward_model import RewardModel
 
@@ -211,8 +205,6 @@ def test_an_agent_is_served_on_the_revision_of_its_base(hub: Hub, tmp_path: Path
     with torch.no_grad():
         found = served.base.logits(served.base.hidden(IDS))
     torch.testing.assert_close(found, expected, rtol=0, atol=3e-5)
-    command = vllm_command(served.manifest, folder, host="h", port=1, context=None)
-    assert command[command.index("--revision") + 1] == "v1"
 
 
 def classifier(seed: int) -> Any:
@@ -260,45 +252,3 @@ def test_a_reward_models_adapter_on_the_hub_is_refused_if_it_names_a_revision(
     line = r"^task\.reward\.path: the adapter org/reward names a revision of its base; download"
     with pytest.raises(ConfigError, match=line):
         RewardModel(path="org/reward", device="cpu")(["a"], ["b"])
-
-
-def test_a_critic_is_loaded_on_the_revision_of_its_base(hub: Hub, tmp_path: Path) -> None:
-    two_versions(hub)
-    base = Base(tiny_model("llama", seed=1), torch.float32)
-    base.add_adapter("critic", LoRASettings(rank=4, targets=["q_proj"]))
-    head = ValueHead(base.config.hidden_size)
-    drawn(base.model)
-    torch.nn.init.normal_(head.linear.weight)
-    folder = tmp_path / "critic"
-    folder.mkdir()
-    save_critic(Network(base, "critic", head), folder, dtype="float32", base=NAME, pad=0)
-    byte_tokenizer().save_pretrained(folder)
-    CriticManifest(
-        value_model="team",
-        critic="centralized",
-        agents=("ada",),
-        readers={"ada": ("ada",)},
-        task="notes",
-        algorithm="collm_cc",
-        weights="adapter",
-        base=NAME,
-        centre=0.0,
-        deviation=1.0,
-        bias=0.0,
-        max_length=100,
-        joint_actions=1,
-    ).write(folder)
-    _edit(str(folder), revision="v1")
-    (folder / "tokenizer_config.json").rename(tmp_path / "tokenizer_config.json")
-    model = AutoPeftModelForSequenceClassification.from_pretrained(
-        folder, num_labels=1, pad_token_id=0
-    )
-    (tmp_path / "tokenizer_config.json").rename(folder / "tokenizer_config.json")
-    network = load_critic(folder, device="cpu").network
-    assert network.head is not None
-    with torch.no_grad():
-        value = network.head(network.base.hidden(IDS)[0, -1]).item()
-        assert value == pytest.approx(model.eval()(IDS).logits.item(), abs=1e-5)
-    _edit(str(folder), revision="v2")
-    with pytest.raises(ConfigError, match=r"critic: the adapter .* revision 'v2' of org/tiny"):
-        load_critic(folder, device="cpu")
