@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
-from colearn.deploy.client.http_client import http_client
+from colearn.deploy.client.http_client import UnreadAnswer, exchange, http_client
 from colearn.errors import ColearnError, MissingExtra, ServerLost, printable
 from colearn.text.masking import masked
 
@@ -59,14 +58,12 @@ class ServerLink:
         url = url.rstrip("/")
         self.url, self.timeout = masked(url), timeout
         """`url`: without user and password."""
-        headers = {"Accept-Encoding": "identity"}  # a few bytes may unpack to any number of them
-        if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
         self._kept, self._new = (
             http_client(
                 url,
                 base_url=url,
-                headers=headers,
+                token=token,
+                timeout=None,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),
             )
             for idle in (PARALLEL, 0)
@@ -163,23 +160,17 @@ class ServerLink:
                     self.lost(f"has not answered {_MISSED} health checks of {PULSE:g} s")
 
     async def _call(self, method: str, path: str, body: Any, timeout: float) -> Any:
-        content = None if body is None else json.dumps(body)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-
-        async def send(client: httpx.AsyncClient) -> tuple[httpx.Response, bytes]:
-            async with client.stream(
-                method, path, content=content, headers=headers, timeout=timeout
-            ) as answer:
-                return answer, await self._content(answer)
-
+        longest = LONGEST_ANSWER
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    answer, raw = await send(self._kept)
+                    answer, raw = await exchange(self._kept, method, path, body, longest=longest)
                 except _CUT:
-                    answer, raw = await send(self._new)
-        except (TimeoutError, httpx.TimeoutException):
+                    answer, raw = await exchange(self._new, method, path, body, longest=longest)
+        except TimeoutError:
             self.lost(f"gave no answer within {timeout:g} s")
+        except UnreadAnswer as error:
+            self.lost(f"gave an answer that {error}")
         except httpx.TransportError as error:
             self.lost(f"is gone ({_line(str(error)) or type(error).__name__})")
         decoded = decode_json(raw)
@@ -187,16 +178,6 @@ class ServerLink:
             text = raw[: 100 * _SHOWN].decode(errors="replace")
             raise ServerRefused(answer.status_code, _message(decoded, text))
         return decoded
-
-    async def _content(self, answer: httpx.Response) -> bytes:
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            self.lost("compresses its answer, which was not asked for")
-        raw = bytearray()
-        async for part in answer.aiter_raw():
-            raw += part
-            if len(raw) > LONGEST_ANSWER:
-                self.lost(f"gave an answer of more than {LONGEST_ANSWER} bytes")
-        return bytes(raw)
 
 
 def _message(decoded: Any, text: str) -> str:

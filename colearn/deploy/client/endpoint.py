@@ -18,7 +18,7 @@ except ModuleNotFoundError:
     raise MissingExtra("httpx", "serve") from None
 
 from .completion import Completion, FailedAnswer, read_completion
-from .http_client import http_client
+from .http_client import UnreadAnswer, exchange, http_client
 from .reported_error import error_in, read_error, retry_after
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
@@ -95,10 +95,7 @@ class Endpoint:
         """Errors: ConfigError for proxies or certificates of the environment that do not work."""
         self._client = http_client(
             self._url,
-            headers={
-                "Accept-Encoding": "identity",  # a few bytes may expand without limit
-                **({} if self._key is None else {"Authorization": f"Bearer {self._key}"}),
-            },
+            token=self._key,
             timeout=httpx.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
         )
@@ -199,38 +196,22 @@ class Endpoint:
     ) -> Any:
         assert self._client is not None, "open the agent first"
         try:
-            async with (
-                asyncio.timeout(limit),  # httpx's own limits start anew at each byte
-                self._client.stream(
+            async with asyncio.timeout(limit):  # httpx's own limits start anew at each byte
+                response, raw = await exchange(
+                    self._client,
                     method,
                     self._url + path,
-                    content=None if body is None else json.dumps(body),
-                    headers={**headers, **({} if body is None else _JSON)},
-                ) as response,
-            ):
-                raw = await self._body(response)
+                    body,
+                    headers=headers,
+                    longest=LONGEST_ANSWER,
+                )
+        except UnreadAnswer as error:
+            raise Refused(self.line(f"the answer {error}"), error.status, None) from None
         except (TimeoutError, httpx.TimeoutException):
             raise _Passing(f"no answer within {limit:g} s") from None
         except httpx.TransportError as error:
             raise _Passing(self.clean(str(error)) or type(error).__name__) from None
         return self._read(response, raw)
-
-    async def _body(self, response: httpx.Response) -> bytes:
-        """Errors: Refused for a body that is too long or compressed."""
-        status = response.status_code
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise Refused(
-                self.line("the answer is compressed, but no compression was requested"),
-                status,
-                None,
-            )
-        raw = bytearray()
-        async for part in response.aiter_raw():
-            raw += part
-            if len(raw) > LONGEST_ANSWER:
-                text = f"the answer is longer than {LONGEST_ANSWER} bytes"
-                raise Refused(self.line(text), status, None)
-        return bytes(raw)
 
     def _read(self, response: httpx.Response, raw: bytes) -> Any:
         status = response.status_code
@@ -267,9 +248,6 @@ class Endpoint:
         text = text[: 100 * _SHOWN]
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line if len(line) <= _SHOWN else line[:_SHOWN] + " ..."
-
-
-_JSON = {"Content-Type": "application/json"}
 
 
 def _base(url: str, name: str) -> tuple[str, str]:

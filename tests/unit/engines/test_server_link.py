@@ -176,7 +176,7 @@ def test_a_compressed_answer_is_a_lost_server_and_never_unpacked(
     server.headers["content-encoding"] = "gzip"
     server.replies["/x"] = lambda _: (200, packed)
     tracemalloc.start()
-    with pytest.raises(ServerLost, match="compresses its answer, which was not asked for"):
+    with pytest.raises(ServerLost, match="answer that is compressed, but no compression"):
         link.call("GET", "/x")
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
@@ -192,7 +192,7 @@ def test_an_answer_longer_than_the_limit_is_a_lost_server(
         if number == 1000:
             link.call("GET", "/x")
             continue
-        with pytest.raises(ServerLost, match="an answer of more than 1000 bytes"):
+        with pytest.raises(ServerLost, match="an answer that is longer than 1000 bytes"):
             link.call("GET", "/x")
 
 
