@@ -129,12 +129,8 @@ def changed(panel: Panel, earlier: Panel) -> list[At]:
     def standing(cell: Cell | None) -> tuple[str, str] | None:
         return None if cell is None or cell.mark == "missing" else (cell.kind, cell.owner)
 
-    return [
-        (x, y)
-        for y in range(panel.rows)
-        for x in range(panel.columns)
-        if standing(panel.cells.get((x, y))) != standing(earlier.cells.get((x, y)))
-    ]
+    cells = sorted({*panel.cells, *earlier.cells}, key=lambda at: (at[1], at[0]))
+    return [at for at in cells if standing(panel.cells.get(at)) != standing(earlier.cells.get(at))]
 
 
 def _same_panel(panel: Panel, place: int, known: Sequence[Panel]) -> Panel | None:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
 from colearn.runs.record import Episode
+from colearn.runs.record.fields import RecordedTurn
 from colearn.runs.record.folder import EPISODES
-from colearn.runs.record.limits import LONGEST_TEXT
+from colearn.runs.record.limits import (
+    LONGEST_EPISODE,
+    LONGEST_TEXT,
+    MOST_CURVES,
+    MOST_TURNS,
+)
 from colearn.runs.report.draw_picture import Drawing
 
 from .source import Source
 
+_PER_LINE = 10
+"""Characters that draw one line of a picture's grid."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PicturedEpisode:
-    """An episode and its pictures."""
+    """An episode and its pictures, as far as a page shows them."""
 
     record: Episode
     pictures: tuple[Picture | None, ...]
     """The picture after each turn; None if the task provides no picture."""
+    left_out: tuple[str, ...] = ()
+    """Sentences that state what of the episode is not shown."""
 
     @property
     def metrics(self) -> dict[str, float | None]:
@@ -102,37 +116,60 @@ def _same_item(first: list[Episode], last: list[Episode]) -> tuple[Episode, Epis
 
 
 def _read(episode: Episode, folder: Path) -> PicturedEpisode:
+    shown = _shortened(episode)
     try:
         pictures = tuple(
             None if turn.picture is None else Picture.from_plain(turn.picture)
-            for turn in episode.turns
+            for turn in shown.turns
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{folder / EPISODES}: a picture of item '{episode.item}' cannot be read "
             f"({error or type(error).__name__}); delete the run's folder and run it again"
         ) from None
-    return PicturedEpisode(record=_shortened(episode), pictures=pictures)
+    counts = (
+        (kind, len(getattr(shown, kind)), len(getattr(episode, kind)))
+        for kind in ("turns", "metrics")
+    )
+    left_out = tuple(
+        f"the first {few:,} of {all_:,} {kind} are shown; all are in {EPISODES}"
+        for kind, few, all_ in counts
+        if few < all_
+    )
+    return PicturedEpisode(record=shown, pictures=pictures, left_out=left_out)
 
 
 def _shortened(episode: Episode) -> Episode:
-    """The episode with texts of at most `LONGEST_TEXT` characters."""
-    turns = (
-        turn.model_copy(
-            update={
-                side: {agent: _short(text) for agent, text in getattr(turn, side).items()}
-                for side in ("observations", "actions")
-            }
+    """The episode within the limits of a page."""
+    turns: list[RecordedTurn] = []
+    left = LONGEST_EPISODE
+    for turn in episode.turns[:MOST_TURNS]:
+        texts = {
+            side: {agent: _short(text) for agent, text in getattr(turn, side).items()}
+            for side in ("observations", "actions")
+        }
+        left -= len(json.dumps([*texts.values(), turn.picture], ensure_ascii=False)) + _grid_size(
+            turn.picture
         )
-        for turn in episode.turns
-    )
+        if left < 0:
+            break
+        turns.append(turn.model_copy(update=texts))
     return episode.model_copy(
         update={
             "item": _short(episode.item),
             "picture": None if episode.picture is None else _short(episode.picture),
+            "metrics": dict(islice(episode.metrics.items(), MOST_CURVES)),
             "turns": tuple(turns),
         }
     )
+
+
+def _grid_size(picture: Any) -> int:
+    """Estimated number of characters of a picture's empty grids."""
+    try:
+        return sum(_PER_LINE * sum(panel["size"]) for group in picture["groups"] for panel in group)
+    except (KeyError, TypeError):  # no picture, or a damaged one
+        return 0
 
 
 def _short(text: str) -> str:

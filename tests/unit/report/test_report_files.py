@@ -13,6 +13,7 @@ from typing import Any
 import fabricated_runs as fabricated
 import pytest
 
+from colearn.contract.picture import Cell, Panel, Picture
 from colearn.entry.cli import main
 from colearn.errors import CheckpointError
 from colearn.runs.record import RunFolder
@@ -138,6 +139,46 @@ def test_a_page_is_bounded_whatever_the_run_wrote(
     page = write_report(folder).read_text()
     assert len(page) < 2 * 10**6 and "4,980,000 more in episodes.jsonl" in page
     assert "(2 of " in page and "all are in summary.json)" in page
+
+
+def picture(cells: int, columns: int) -> dict[str, Any]:
+    stones = {(0, row): Cell("stone") for row in range(cells)}
+    return Picture(groups=((Panel("world", columns, 100, stones),),)).plain()
+
+
+@pytest.mark.parametrize(
+    ("turn", "shown"),
+    [
+        ({"reward": 1.0}, 200),
+        ({"actions": {"ada": "x" * 970}}, 10),
+        ({"actions": {f"agent {number}": "x" * 85 for number in range(10)}}, 9),
+        ({"picture": picture(50, columns=1)}, 4),
+        ({"picture": picture(0, columns=390)}, 1),
+    ],
+    ids=["turns", "texts", "agents", "cells", "grids"],
+)
+def test_a_page_of_an_episode_without_end_says_what_it_left_out(
+    folder: Path, turn: dict[str, Any], shown: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most 200 turns, and at most so many characters of texts and pictures."""
+    monkeypatch.setattr("colearn.runs.report.transcripts.LONGEST_EPISODE", 10_000)
+    episodes = folder / "episodes.jsonl"
+    episodes.write_text(episodes.read_text().partition("\n")[0] + "\n")
+    changed_lines(episodes, lambda line: line.update(turns=[turn] * 1200))
+    page = write_report(folder).read_text()
+    told = f"the first {shown} of 1,200 turns are shown; all are in episodes.jsonl"
+    assert told in page
+    episode = page.partition("Before training")[2].partition(told)[0]
+    assert episode.count("<h5>Turn") == shown and len(episode) < 120_000
+
+
+def test_a_page_shows_a_bounded_number_of_an_episodes_metrics(folder: Path) -> None:
+    many = {f"metric {number:,}": 1.0 for number in range(3000)}
+    changed_lines(folder / "episodes.jsonl", lambda line: line.update(metrics=many))
+    page = write_report(folder).read_text()
+    assert "the first 100 of 3,000 metrics are shown; all are in episodes.jsonl" in page
+    shown = page.partition("Before training")[2]
+    assert "metric 99" in shown and "metric 2,999" not in shown
 
 
 def test_what_fails_leaves_no_folder(tmp_path: Path) -> None:
