@@ -7,13 +7,43 @@ bfloat16 number is rounded away.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from colearn.text.notes import note
+
 from .hub_files import model_folder
+from .load import DTYPES
 from .network import Network
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+_LEAST_KEPT = 0.9
+
+
+def kept_type(
+    network: Network, path: str, usual: Dtype, *, who: str, chosen: Dtype | None, option: str = ""
+) -> Dtype:
+    """Return the type of the saved weights of the model `who`, and tell the user how much of the
+    trained change is left in it. Without a `chosen` type, it is the `usual` one, or float32 if less
+    than 90% is left in that one. `path`: as for `kept_change`. `option`: the option that chooses a
+    type, if there is one."""
+    dtype = chosen or usual
+    if dtype == "float32":
+        return dtype
+    share = kept_change(network, path, DTYPES[dtype])
+    if share is None:
+        return dtype
+    told = f"{who}: {dtype} keeps {share:.0%} of what training changed"
+    if share >= _LEAST_KEPT or chosen is not None:
+        note(told)
+        return dtype
+    remedy = f"; {option} {dtype} writes {dtype} all the same" if option else ""
+    note(f"{told}, so float32 is written{remedy}")
+    return "float32"
 
 
 @torch.no_grad()

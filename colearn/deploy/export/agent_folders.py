@@ -57,7 +57,7 @@ def export_run(
     with staged(named_folder(to, "--to"), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
-            manifest, exact = _write_agent(trained, manifest, folder, chosen=dtype is not None)
+            manifest, exact = _write_agent(trained, manifest, folder, chosen=dtype)
             card = model_card(
                 trained,
                 manifest,
@@ -106,17 +106,18 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
 
 
 def _write_agent(
-    trained: Trained, manifest: AgentManifest, folder: Path, *, chosen: bool
+    trained: Trained, manifest: AgentManifest, folder: Path, *, chosen: Dtype | None
 ) -> tuple[AgentManifest, bool]:
     """Write weights, tokenizer and generation settings; return the manifest with the type of the
-    weights, and whether the chat template produces the token ids of training. `chosen`: whether the
-    user chose the type."""
+    weights, and whether the chat template produces the token ids of training. `chosen`: the type
+    that the user chose."""
+    from colearn.models.kept_change import kept_type
     from colearn.models.load import load_end_ids, load_tokenizer
     from colearn.models.saved_folder import copy_processors, save_tokenizer
     from colearn.rollout.agents import ChatFormat
 
     from .template import spells_training, write_template
-    from .weights import load_actor, rounded_type, save_adapter, save_merged
+    from .weights import load_actor, save_adapter, save_merged
 
     settings = trained.run.config.agents[manifest.agent]
     field = f"models.{settings.model}.path"
@@ -129,7 +130,8 @@ def _write_agent(
     if manifest.base is not None:
         save_adapter(network, folder, manifest.base)
     else:
-        dtype = rounded_type(network, trained, settings.model, manifest.dtype, chosen=chosen)
+        who = f"models.{settings.model}"
+        dtype = kept_type(network, path, manifest.dtype, who=who, chosen=chosen, option="--dtype")
         manifest = manifest.model_copy(update={"dtype": dtype})
         save_merged(network, folder, dtype)
     save_generation_config(settings.sampling.deployed, chat, folder)

@@ -69,6 +69,7 @@ def export_critics(
                 folder,
                 joint_actions=joint_actions,
                 dtype=dtype,
+                option="--dtype",
             )
             manifest = manifest.model_copy(
                 update={"explained": load_critic(folder, device="cpu").worth(episodes)}

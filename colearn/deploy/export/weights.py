@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 from colearn.config import ModelSettings
 from colearn.contract import NetworkKey
 from colearn.errors import ConfigError
-from colearn.models.kept_change import kept_change
 from colearn.models.load import DTYPES
 from colearn.models.merging import merged
 from colearn.models.network import Network
@@ -19,10 +18,7 @@ from colearn.models.saved_folder import save_model
 from colearn.text.notes import note
 from colearn.training.learners.checkpoint_network import checkpoint_network
 
-from .manifest import Dtype
 from .run_reader import Trained
-
-_LEAST_KEPT = 0.9
 
 
 def load_actor(trained: Trained, name: str) -> Network:
@@ -97,22 +93,3 @@ def check_adapter(trained: Trained) -> None:
         raise ConfigError(f"--adapter: {min(without)} and has no adapter; leave --adapter out")
     for reason in sorted(without):
         note(f"--adapter: {reason} and has no adapter; its agents' folders hold all weights")
-
-
-def rounded_type(
-    network: Network, trained: Trained, name: str, dtype: Dtype, *, chosen: bool
-) -> Dtype:
-    """Return the type of the exported weights of the model `name`, and tell the user how much of
-    the trained change is left in `dtype`. It is float32 if less than 90% is left, unless the user
-    has `chosen` the type."""
-    if dtype == "float32":
-        return dtype
-    share = kept_change(network, trained.paths[name], DTYPES[dtype])
-    if share is None:
-        return dtype
-    told = f"models.{name}: {dtype} keeps {share:.0%} of what training changed"
-    if share >= _LEAST_KEPT or chosen:
-        note(told)
-        return dtype
-    note(f"{told}, so float32 is written; --dtype {dtype} writes {dtype} all the same")
-    return "float32"

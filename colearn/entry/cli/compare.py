@@ -94,7 +94,11 @@ def report(
     from colearn.runs.comparison.suite import is_suite_folder, report_suite
     from colearn.runs.report import write_report
 
-    page = report_suite(folder) if is_suite_folder(folder) else write_report(folder)
+    if is_suite_folder(folder):
+        page = report_suite(folder)
+    else:
+        page = write_report(folder)
+        _show(page.parent)
     print(f"report: {page}")
 
 

@@ -18,6 +18,7 @@ from colearn.config.parts import build_part, part_name
 from colearn.contract import Critic, NetworkKey
 from colearn.errors import ConfigError, reason_of
 from colearn.models.folders import base_folders
+from colearn.models.kept_change import Dtype, kept_type
 from colearn.models.load import DTYPES, load_tokenizer, read_config
 from colearn.models.merging import merged
 from colearn.models.network import HEAD, Network
@@ -30,7 +31,6 @@ from .explained_variance import TurnWorth
 from .item_means import ItemMeans
 
 CRITIC = "critic.json"
-Dtype = Literal["float32", "bfloat16", "float16"]
 
 _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
 
@@ -141,6 +141,7 @@ def keep_critic(
     *,
     joint_actions: int,
     dtype: Dtype | None = None,
+    option: str = "",
 ) -> CriticManifest:
     """Write the value model `key` of a run's checkpoint into an empty folder.
 
@@ -161,6 +162,7 @@ def keep_critic(
         joint_actions=joint_actions,
         item_means=ItemMeans(checkpoint.progress.item_means if settings.item_baseline else {}),
         dtype=dtype,
+        option=option,
     )
 
 
@@ -174,17 +176,20 @@ def write_critic(
     item_means: ItemMeans | None = None,
     explained: tuple[TurnWorth, ...] = (),
     dtype: Dtype | None = None,
+    option: str = "",
 ) -> CriticManifest:
     """Write weights, tokenizer and manifest of a value model into an empty folder. `network` cannot
     be used afterwards.
 
-    joint_actions: number of joint actions that the critic was trained on. Errors: as for
-    `save_critic`.
+    joint_actions: number of joint actions that the critic was trained on. dtype, option: the type
+    that the user chose, and the option that chooses it (`kept_type`). Errors: as for `save_critic`.
     """
     settings = run.config.critic
     assert settings is not None and network.head is not None, "a run with a value model has both"
     path = base_folders(run, [key])[run.path(key)]
     tokenizer = load_tokenizer(path, field="critic.path")
+    who = f"critic '{key.model}'"
+    kept = kept_type(network, path, settings.dtype, who=who, chosen=dtype, option=option)
     description = described(run, key)
     centre, deviation, observations = network.head.scale.tolist()
     manifest = CriticManifest(
@@ -196,7 +201,7 @@ def write_critic(
         item_means=(item_means or ItemMeans()).of_readers(description["readers"]),
         max_length=settings.longest_stream(read_config(path, "critic.path")),
         joint_actions=joint_actions,
-        dtype=dtype or settings.dtype,
+        dtype=kept,
         explained=explained,
     )
     save_critic(network, folder, dtype=manifest.dtype, pad=tokenizer.pad_token_id)

@@ -14,6 +14,7 @@ from colearn.runs.over_seeds import (
     estimate,
     probability_of_improvement,
 )
+from colearn.runs.record import Run
 from colearn.text.budget import exceeds
 
 from .show import show_estimate, show_mean
@@ -133,6 +134,11 @@ def budget_note(label: str, budget: int | None, used: Sequence[int]) -> str:
     )
 
 
+def final_steps(runs: Sequence[Run]) -> list[int]:
+    """The environment steps that each run has made at its last evaluation."""
+    return [run.evaluations[-1].environment_steps for run in runs if run.evaluations]
+
+
 def unequal_note(used: Mapping[str, Sequence[int]]) -> str:
     """Returns a sentence that the algorithms' final values belong to numbers of environment steps
     that differ by more than a tenth; "" if they do not. `used`: the steps of each run's last
@@ -142,8 +148,8 @@ def unequal_note(used: Mapping[str, Sequence[int]]) -> str:
         return ""
     fewest, *_, most = sorted(means, key=means.__getitem__)
     return (
-        "The final values are not compared at equal environment steps; the fewest steps are those "
-        f"of {fewest}, the most those of {most}."
+        "The final values are neither compared at equal environment steps nor interpolated; the "
+        f"fewest steps are those of {fewest}, the most those of {most}."
     )
 
 

@@ -12,6 +12,7 @@ from colearn.runs.over_seeds import MeanEstimate, estimate
 from colearn.runs.record import ComparisonFolder, Run, RunFolder, read_run
 from colearn.runs.record.log import last_error
 
+from .finding import final_steps, unequal_note
 from .repeats import independent, repeats_note
 from .show import show_number
 
@@ -96,6 +97,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
 
     for task in suite.configs:
         planned = _planned(ComparisonFolder(folder / task))
+        steps: dict[str, list[int]] = {}
         task_columns = [(n, column) for n, column in enumerate(columns) if column.task == task]
         for label, printed in suite.rows.items():
             location = f"{suite.columns[task].title}, {printed}"
@@ -104,6 +106,7 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
             finished_runs = [read_run(run, label) for run in finished]
             seeds |= {run.seed for run in finished_runs}
             runs = independent(finished_runs)
+            steps[printed] = final_steps(runs)
             caution = _why_missing(folders, finished, suite.configs[task], label)
             caution = caution or repeats_note(
                 "the row", len(finished_runs), len(runs)
@@ -117,6 +120,8 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
                 elif figure is None:
                     reason = f"its evaluation gave no finite '{_metrics(column)[0]}'"
                     marks[label, number] = note(f"{location}: {reason}")
+        if unequal := unequal_note(steps):
+            note(f"{suite.columns[task].title}: {unequal.removesuffix('.')}")
     return Figures(
         columns=columns,
         values={label: tuple(row) for label, row in values.items()},

@@ -26,6 +26,7 @@ from .finding import (
     budget_note,
     changes_note,
     compare_pairs,
+    final_steps,
     headline,
     unequal_note,
 )
@@ -95,9 +96,9 @@ def summarise(source: Source) -> Summary:
     optima = {run.record.optimum for run in source.runs} - {None}
     sentences = [
         headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
-        *(budget_note(k, budget, _steps(v)) for k, v in groups.items()),
+        *(budget_note(k, budget, final_steps(v)) for k, v in groups.items()),
         stopped_note({k: a.stopped for k, a in algorithms.items()}),
-        unequal_note({label: _steps(runs) for label, runs in groups.items()}),
+        unequal_note({label: final_steps(runs) for label, runs in groups.items()}),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
         collapse_note({k: a.collapses for k, a in algorithms.items()}),
@@ -114,18 +115,13 @@ def summarise(source: Source) -> Summary:
     )
 
 
-def _steps(runs: Sequence[Run]) -> list[int]:
-    """The environment steps that each run has made at its last evaluation."""
-    return [run.evaluations[-1].environment_steps for run in runs if run.evaluations]
-
-
 def _told(
     label: str, runs: Sequence[Run], finished: int, budget: int | None
 ) -> dict[str, MeanEstimate | None]:
     """The figures of the notes on an algorithm's budget and repeats, for the table of overhead."""
     figures: dict[str, Sequence[float]] = {}
-    if budget is not None and budget_note(label, budget, _steps(runs)):
-        figures |= {"environment_steps": _steps(runs), "budget": [budget] * len(runs)}
+    if budget is not None and budget_note(label, budget, final_steps(runs)):
+        figures |= {"environment_steps": final_steps(runs), "budget": [budget] * len(runs)}
     if repeats_note(label, finished, len(runs)):
         figures |= {"runs": [finished] * len(runs), "counted": [len(runs)] * len(runs)}
     return {name: estimate(values, least=0.0) for name, values in figures.items()}

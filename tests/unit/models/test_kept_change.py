@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny import tiny_model
+from tiny import register, save_model, tiny_model
 from torch import nn
+from transformers import AutoModelForSequenceClassification
 
-from colearn.config import LoRASettings
-from colearn.deploy.export.weights import check_adapter, rounded_type
+from colearn.config import LoRASettings, load_config, resolve
+from colearn.contract import NetworkKey
+from colearn.deploy.export.weights import check_adapter
 from colearn.errors import ConfigError
+from colearn.methods.values.critic_folder import write_critic
 from colearn.models.base import Base
-from colearn.models.kept_change import kept_change
-from colearn.models.network import Network
+from colearn.models.kept_change import kept_change, kept_type
+from colearn.models.network import Network, ValueHead
 
 STEP = 1 / 128
 CASES = {
@@ -79,8 +82,10 @@ def test_weights_that_would_lose_the_change_are_written_in_float32(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     network = trained_in_full(CASES[name][0], tmp_path)
-    trained: Any = SimpleNamespace(paths={"ada": str(tmp_path)})
-    assert rounded_type(network, trained, "ada", "bfloat16", chosen=chosen) == dtype
+    by_user: Any = "bfloat16" if chosen else None
+    place = str(tmp_path)
+    kept = kept_type(network, place, "bfloat16", who="models.ada", chosen=by_user, option="--dtype")
+    assert kept == dtype
     told = capsys.readouterr().err
     assert line in told and bool(told) == bool(line)
 
@@ -105,3 +110,48 @@ def test_a_mixed_team_has_adapters_where_it_was_trained_by_some(
         ConfigError, match=r"^--adapter: models\.ben was trained in full and has no"
     ):
         check_adapter(team(ben=(True, False), cy=(False, True)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept", "line"),
+    [
+        (
+            None,
+            "float32",
+            "critic 'team': bfloat16 keeps 0% of what training changed, so float32 is written; "
+            "--dtype bfloat16 writes bfloat16 all the same\n",
+        ),
+        ("bfloat16", "bfloat16", "critic 'team': bfloat16 keeps 0% of what training changed\n"),
+    ],
+)
+def test_a_critic_says_what_is_kept_of_its_training_too(
+    dtype: Any, kept: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every trained weight moved by less than half of a bfloat16 number."""
+    model = save_model(tmp_path / "base")
+    tiny_model().to(torch.bfloat16).save_pretrained(model)
+    settings = {
+        "task": {"name": "coin_words"},
+        "algorithm": {"name": "collm_cc"},
+        "models": {"*": {"path": model}},
+        "critic": {"path": model, "dtype": "bfloat16"},
+        "train": {"environment_steps": 8},
+        "run": {"device": "cpu"},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, coin_words="tiny:Notes")
+        run = resolve(load_config(settings))
+    weights = tiny_model().to(torch.bfloat16).float()
+    network = Network(Base(weights, torch.float32), head=ValueHead(32))
+    with torch.no_grad():
+        for weight in weights.parameters():
+            weight.mul_(1 + 2**-10)
+    folder = tmp_path / "critic"
+    folder.mkdir()
+    manifest = write_critic(
+        run, NetworkKey("critic", "team"), network, folder, joint_actions=1, dtype=dtype,
+        option="--dtype",
+    )  # fmt: skip
+    assert manifest.dtype == kept and line in capsys.readouterr().err
+    stored = AutoModelForSequenceClassification.from_pretrained(folder).dtype
+    assert stored == getattr(torch, kept)

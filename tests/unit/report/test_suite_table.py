@@ -152,6 +152,19 @@ def test_what_is_missing_says_why(tmp_path, runs, note):
     assert note in read_figures(SUITE, tmp_path).notes
 
 
+def test_a_table_of_unequal_steps_says_so(tmp_path):
+    write(tmp_path, {"raw-s0": {"iou": 0.1}, "cc-s0": {"iou": 0.5}, "dc-s0": {"iou": 0.25}})
+    for label, steps in (("cc", 320), ("dc", 1360)):
+        path = tmp_path / "walls" / "runs" / f"{label}-s0" / "metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines[-1]["environment_steps"] = steps
+        fabricated.write_jsonl(path, lines)
+    assert read_figures(SUITE, tmp_path).notes[-1] == (
+        "Walls: The final values are neither compared at equal environment steps nor interpolated; "
+        "the fewest steps are those of CC, the most those of DC"
+    )
+
+
 def test_the_markdown_has_a_row_for_each_method_and_numbers_its_notes(tmp_path):
     write(tmp_path, {"raw-s0": {"iou": 0.25, "adjacency": 0.5}, "cc-s0": {"iou": 0.5}})
     write_suite_report(SUITE, tmp_path, "colearn compare board")
