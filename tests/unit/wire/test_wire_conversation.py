@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 import pytest
 
-from colearn.deploy.client.protocol.conversation import SentConversation, read_conversation
+from colearn.deploy.client.protocol.conversation import (
+    SentConversation,
+    entries,
+    read_conversation,
+)
 from colearn.deploy.client.protocol.errors import ServeError
-from colearn.deploy.client.protocol.schema import parse
+from colearn.deploy.client.protocol.schema import ChatRequest, parse
+from colearn.programs.gateway.contexts import Context, read_request
 
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a":1}'}}
 WRITTEN = '<tool_call>{"name": "look", "arguments": {"a": 1}}</tool_call>'
@@ -19,14 +25,23 @@ def said(role: str, content: Any, **fields: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **fields}
 
 
+def request(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
+    return parse(json.dumps({"messages": messages, **fields}).encode())
+
+
 def read(*messages: dict[str, Any], **fields: Any) -> SentConversation:
-    return read_conversation(parse(json.dumps({"messages": messages, **fields}).encode()))
+    return read_conversation(request(*messages, **fields))
 
 
 def refused(*messages: dict[str, Any]) -> tuple[int, str | None, str]:
+    """The refusal of an agent that is served, which is that of the gateway, too."""
     with pytest.raises(ServeError) as refusal:
         read(*messages)
-    return refusal.value.status, refusal.value.param, refusal.value.message
+    told = refusal.value.status, refusal.value.param, refusal.value.message
+    with pytest.raises(ServeError) as refusal:
+        read_request(request(*messages), None)
+    assert (refusal.value.status, refusal.value.param, refusal.value.message) == told
+    return told
 
 
 def test_every_turn_has_its_own_texts() -> None:
@@ -122,14 +137,19 @@ def test_a_result_before_every_call_is_refused_by_its_number() -> None:
     assert (status, param) == (400, "messages.1.role") and line.startswith("message 1 is a tool's")
 
 
-def test_results_of_tools_are_in_the_order_of_their_calls() -> None:
-    """By hand: what `first` returned is read as its result, whichever message comes first."""
-    calls = [{**CALL, "id": name} for name in ("first", "second")]
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_results_in_any_order_which_openais_api_accepts_are_read_as_those_of_their_own_calls(
+    order: tuple[int, ...],
+) -> None:
+    """By hand: the text of a result names no call, so results are written in the order of calls,
+    for an agent that is served and for one behind the gateway."""
+    calls = [{**CALL, "id": f"call {number}"} for number in range(3)]
     asked = said("user", "a"), said("assistant", None, tool_calls=calls)
-    swapped = said("tool", "2", tool_call_id="second"), said("tool", "1", tool_call_id="first")
-    written = "<tool_response>1</tool_response>\n<tool_response>2</tool_response>"
-    assert read(*asked, *swapped).said == written
-    assert read(*asked, *reversed(swapped)).said == written
+    results = [said("tool", str(number), tool_call_id=f"call {number}") for number in order]
+    written = "\n".join(f"<tool_response>{number}</tool_response>" for number in range(3))
+    assert read(*asked, *results).said == written
+    for before in (None, Context(None, entries(request(*asked).messages))):
+        assert read_request(request(*asked, *results), before)[0].text == written
 
 
 ASKED = said("user", "a"), said("assistant", None, tool_calls=[{**CALL, "id": i} for i in "xy"])
