@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -14,6 +15,17 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff
 def printable(text: str) -> str:
     """Replaces characters that HTML and XML do not allow with U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def printable_data(value: Any) -> Any:
+    """Applies `printable` to every text of plain data, including the keys of mappings."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable_data(key): printable_data(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable_data(part) for part in value]
+    return value
 
 
 def escape(text: Any) -> str:

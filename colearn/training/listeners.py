@@ -30,7 +30,7 @@ from colearn.runs.record.fields import CriticLine
 from colearn.runs.record.recorded_tree import recorded_tree
 from colearn.runs.record.transcript import transcript
 from colearn.text.notes import note
-from colearn.text.printable import printable
+from colearn.text.printable import printable, printable_data
 from colearn.text.real_number import real_number
 
 from .processes import Processes
@@ -58,7 +58,8 @@ class Listeners:
         Errors: ConfigError for an invalid setting of a tracker, MissingExtra for a missing package,
         CheckpointError for a tracker that cannot write.
         """
-        folder, plain = self.writer.folder, recorded_settings(self._run.config)
+        folder = self.writer.folder
+        plain = printable_data(recorded_settings(self._run.config))
         if resumed:
             for line in folder.lines():
                 if line.kind == "update":
@@ -192,6 +193,8 @@ class Listeners:
                 )
             self.writer.episodes(event.episodes)
         self._line(kind, event.metrics)
+        if trackers and isinstance(event, EvaluateEvent):
+            event.episodes = printable_data(event.episodes)
         for tracker in trackers:
             with self._calling(tracker):
                 _tell(tracker, event)
@@ -264,5 +267,5 @@ def _earlier(lines: Iterable[Line]) -> Iterable[Measured]:
             kind=line.kind,
             iteration=line.iteration,
             environment_steps=line.environment_steps,
-            metrics=line.metrics,
+            metrics=printable_data(line.metrics),
         )
