@@ -101,9 +101,12 @@ TRL_NAMES: Mapping[str, Counterpart] = {
     "epsilon_high": _is("algorithm.loss.clip_high"),
     "delta": _is("algorithm.loss.dual_clip"),
     "entropy_coef": _is("algorithm.loss.entropy"),
-    "importance_sampling_level": _is("algorithm.loss.ratio"),
+    "importance_sampling_level": _is(
+        "algorithm.loss.ratio", note="TRL's `sequence` is `geometric`"
+    ),
     "loss_type": _is(
-        "algorithm.loss.reduction", note="`grpo` is `action_mean`, `dapo` is `token_mean`"
+        "algorithm.loss.reduction",
+        note="`grpo` is `action_mean`, `dapo` is `token_mean`; for `cispo` set ratio_cap",
     ),
     "scale_rewards": _is("algorithm.advantage.normalize_std"),
     "reward_weights": _is("task.weights"),

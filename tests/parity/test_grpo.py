@@ -1,24 +1,21 @@
 """Group advantages and clipped losses against TRL's GRPO trainer.
 
-TRL 1.16 differs by definition in four places, each bridged by hand below: its deviation is the
-unbiased one and its epsilon 1e-4; its sequence ratio is a geometric mean over tokens; its `grpo`
-reduction divides each sequence by its own length; and unless told otherwise it multiplies the KL
-term by the ratio (`use_bias_correction_kl`), which is off here.
+TRL 1.16 differs by definition in three places, each bridged by hand below: its deviation is the
+unbiased one and its epsilon 1e-4; its `grpo` reduction divides each sequence by its own length; and
+unless told otherwise it multiplies the KL term by the ratio (`use_bias_correction_kl`), off here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from statistics import stdev
 
 import pytest
-import torch
 from credited import credited
 from grpo_sides import SAMPLES, Scores, batch_of, both_sides, gap, trainer, trees_of
 from tiny import ARCHITECTURES
 
-from colearn.contract import PolicyLoss
 from colearn.methods.advantage.finish import EPSILON
 from colearn.methods.advantage.group_baseline import GroupMean
 from colearn.methods.loss.policy_gradient import PolicyGradient
@@ -143,28 +140,11 @@ def test_ratios_of_these_tests_are_clipped_at_both_ends_as_trl_counts_them(sides
 # --- sequence ratios -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GeometricMean(PolicyLoss):
-    """A loss whose sequence ratio is taken to the power 1 / length (GSPO)."""
-
-    loss: PolicyLoss
-
-    def __call__(self, batch):
-        length = torch.bincount(batch.action_of)[batch.action_of]
-        return self.loss(
-            replace(
-                batch,
-                logprobs=batch.logprobs / length,
-                old_logprobs=batch.old_logprobs / length,
-            )
-        )
-
-
 @pytest.mark.parametrize("clip", [None, (0.02, 0.05)], ids=["no clip", "clip"])
-def test_the_sequence_ratio_is_that_of_trl_to_the_power_of_the_length(sides, clip):
+def test_the_geometric_ratio_is_gspos_in_trl(sides, clip):
     theirs, gradient = sides.theirs("grpo", level="sequence", **({"clip": clip} if clip else {}))
-    loss = PolicyGradient(clip=clip[0], clip_high=clip[1]) if clip else PolicyGradient()
-    ours, our_gradient, metrics = sides.ours(GeometricMean(loss))
+    bounds = {"clip": clip[0], "clip_high": clip[1]} if clip else {}
+    ours, our_gradient, metrics = sides.ours(PolicyGradient(ratio="geometric", **bounds))
     assert (metrics["clip_fraction"] > 0.1) == bool(clip)
     assert ours == pytest.approx(theirs, abs=CLOSE)
     assert gap(our_gradient, gradient) < CLOSE
@@ -176,6 +156,16 @@ def test_the_sequence_ratio_of_one_token_is_that_of_trl(tmp_path):
     theirs, gradient = sides.theirs("grpo", level="sequence", clip=CLIP)
     ours, our_gradient, metrics = sides.ours(PolicyGradient(clip=CLIP[0], clip_high=CLIP[1]))
     assert metrics["clip_fraction"] > 0.1
+    assert ours == pytest.approx(theirs, abs=CLOSE)
+    assert gap(our_gradient, gradient) < CLOSE
+
+
+@pytest.mark.parametrize("cap", [1.02, 5.0])
+def test_the_capped_ratio_is_cispo_in_trl(sides, cap):
+    theirs, gradient = sides.theirs("cispo", clip=(1.0, cap))
+    loss = PolicyGradient(ratio="token", reduction="token_mean", ratio_cap=cap)
+    ours, our_gradient, metrics = sides.ours(loss)
+    assert (metrics["clip_fraction"] > 0.05) == (cap < 2.0)
     assert ours == pytest.approx(theirs, abs=CLOSE)
     assert gap(our_gradient, gradient) < CLOSE
 

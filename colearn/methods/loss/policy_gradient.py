@@ -28,9 +28,11 @@ class PolicyGradient(PolicyLoss):
     become very large.
     """
 
-    ratio: Literal["sequence", "token"] = "sequence"
-    """"token": the ratio, the clipping and the loss term are computed for each token (PPO,
-    GRPO)."""
+    ratio: Literal["sequence", "geometric", "token"] = "sequence"
+    """"token": the ratio, the clipping and the loss term are computed for each token (PPO, GRPO).
+    "geometric": the ratio of an action is the geometric mean of its tokens' ratios (GSPO, whose
+    `clip` is 0.0003 and `clip_high` 0.0004). Long and short actions then have ratios of the same
+    scale, but the gradient of an action is divided by its number of tokens."""
     reduction: Literal["sample_mean", "token_mean", "action_mean"] = "sample_mean"
     """"sample_mean": divide the sum by the minibatch's number of actions (the paper's 1/|beta|).
     "token_mean": divide the sum by the minibatch's number of tokens. "action_mean": average over an
@@ -39,6 +41,10 @@ class PolicyGradient(PolicyLoss):
     """epsilon: the loss does not reward moving the ratio below 1 - epsilon or above 1 + epsilon."""
     clip_high: Annotated[float, Field(gt=0.0, description="0.28 is DAPO's")] | None = None
     """epsilon of the upper bound (DAPO); None: `clip`."""
+    ratio_cap: Annotated[float, Field(gt=0.0, description="5 is usual")] | None = None
+    """CISPO's upper bound of the ratio. The term becomes min(rho, ratio_cap) A log pi, and no
+    gradient flows through the ratio. Every term therefore keeps its gradient, also where `clip`
+    would leave it out."""
     dual_clip: Annotated[float, Field(gt=1.0, description="3 is usual")] | None = None
     """c > 1: with A < 0 the loss is at most -c A (Ye et al. 2020)."""
     mask: Annotated[float, Field(gt=0.0, lt=1.0, description="0.2 is usual")] | None = None
@@ -78,6 +84,10 @@ class PolicyGradient(PolicyLoss):
             raise ConfigError("clip_high: is the upper side of clip; set clip too")
         if self.mask_high is not None and self.mask is None:
             raise ConfigError("mask_high: is the upper side of mask; set mask too")
+        if self.ratio_cap is not None and (self.clip is not None or self.dual_clip is not None):
+            raise ConfigError(
+                "ratio_cap: takes the place of clip and dual_clip; leave them out, or leave it out"
+            )
         if self.importance_cap is not None and self.old_logprobs == "behaviour":
             raise ConfigError(
                 "importance_cap: nothing differs where the behaviour policy is the old one; "
@@ -117,9 +127,14 @@ class PolicyGradient(PolicyLoss):
         divisor = batch.total_tokens if self.reduction == "token_mean" else batch.total_samples
         weights = self._token_weights(batch)
         ratio = bounded(log_ratio).exp()
-        plain = ratio * advantages
-        surrogate = self._clipped(plain, ratio, advantages)
-        clipped = (surrogate != plain).sum()
+        if self.ratio_cap is None:
+            plain = ratio * advantages
+            surrogate = self._clipped(plain, ratio, advantages)
+            clipped = (surrogate != plain).sum()
+        else:
+            capped = ratio.detach().clamp(max=self.ratio_cap)
+            surrogate = capped * advantages * self._per_term(batch.logprobs, batch)
+            clipped = (ratio > self.ratio_cap).sum()
         inside = self._inside(ratio)
         if inside is not None:
             surrogate = torch.where(inside, surrogate, 0.0)
@@ -175,9 +190,11 @@ class PolicyGradient(PolicyLoss):
 
     def _per_term(self, log_ratio: Tensor, batch: PolicyBatch) -> Tensor:
         """Return the log-ratio of each term: with ratio "token" one log-ratio per token [N], else
-        the sum over the tokens of each action [S]."""
+        the sum ("geometric": the mean) over the tokens of each action [S]."""
         if self.ratio == "token":
             return log_ratio
+        if self.ratio == "geometric":
+            log_ratio = log_ratio / batch.action_of.bincount()[batch.action_of]
         return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
             0, batch.action_of, log_ratio
         )

@@ -88,6 +88,43 @@ def test_the_sequence_ratio_is_the_product_over_the_actions_tokens():
     assert metrics["ratio_mean"] == pytest.approx((first + second) / 2)
 
 
+def test_the_geometric_ratio_is_the_mean_over_the_actions_tokens():
+    """GSPO: s = exp of the mean log-ratio; d s / d log pi_t = s / length."""
+    moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
+    value, grad, metrics = gradient(PolicyGradient(ratio="geometric"), moved)
+    first, second = math.exp(0.15), math.exp(-0.1 / 3)
+    assert value == pytest.approx(-(2 * first - second) / 2)
+    assert grad == pytest.approx([-first / 2, -first / 2, *[second / 6] * 3])
+    assert metrics["ratio_mean"] == pytest.approx((first + second) / 2)
+
+
+def test_the_geometric_ratio_is_clipped_as_gspo_clips_it():
+    """exp(0.15) is above 1.0004 and A > 0: no gradient; exp(-0.1 / 3) with A < 0: none either."""
+    moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
+    loss = PolicyGradient(ratio="geometric", clip=3e-4, clip_high=4e-4)
+    value, grad, metrics = gradient(loss, moved)
+    assert value == pytest.approx(-(2 * 1.0004 - 0.9997) / 2)
+    assert grad == [0.0] * 5 and metrics["clip_fraction"] == 1.0
+
+
+def test_a_capped_ratio_weighs_log_pi_and_carries_no_gradient():
+    """CISPO, cap 1.15: -(1/5) sum of min(r, cap) A log pi; the gradient is -min(r, cap) A / 5."""
+    moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
+    loss = PolicyGradient(ratio="token", reduction="token_mean", ratio_cap=1.15)
+    value, grad, metrics = gradient(loss, moved)
+    weights = [math.exp(0.1), 1.15, 1.0, math.exp(-0.1), 1.0]
+    pulls = [-w * a / 5 for w, a in zip(weights, [2.0, 2.0, -1.0, -1.0, -1.0], strict=True)]
+    assert grad == pytest.approx(pulls)
+    assert value == pytest.approx(sum(p * x for p, x in zip(pulls, moved.tolist(), strict=True)))
+    assert metrics["clip_fraction"] == pytest.approx(1 / 5)
+
+
+@pytest.mark.parametrize("other", ["clip", "dual_clip"])
+def test_a_cap_beside_a_clip_is_refused(other):
+    with pytest.raises(ConfigError, match="ratio_cap: takes the place of clip and dual_clip"):
+        PolicyGradient(ratio_cap=5.0, **{other: 3.0 if other == "dual_clip" else 0.2})
+
+
 def test_the_token_ratio_gives_each_token_its_own():
     moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
     value, grad, metrics = gradient(PolicyGradient(ratio="token"), moved)
