@@ -135,14 +135,8 @@ class EngineNeeds:
     held: int
     """Number of bytes that the engine holds on the model's device in every phase; 0 if the engine
     runs on another device."""
-    cache: int | None
-    """Number of bytes of the engine's KV cache. None: the size is unknown and assumed to be
-    sufficient."""
-    rows: int
-    """Number of sequences decoded together."""
-    apart: bool
-    """Whether the engine runs in a separate process and receives weights through files. Engines in
-    one process answer one after another."""
+    cache: int
+    """Number of bytes of the engine's KV cache on the model's device."""
 
 
 class GeneratorKind(ABC):
@@ -158,12 +152,6 @@ class GeneratorKind(ABC):
     def copies(self) -> bool:
         """Whether engines of this kind have a separate copy of the weights, which `train.staleness`
         requires."""
-        return False
-
-    @property
-    def replays(self) -> bool:
-        """Whether engines of this kind launch all kernels for one decoded token together, as a
-        recorded CUDA graph."""
         return False
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from colearn.contract import EngineNeeds, GeneratorKind, TokenEngine
@@ -57,10 +57,6 @@ class Transformers(GeneratorKind):
     def copies(self) -> bool:
         return self.copy
 
-    @property
-    def replays(self) -> bool:
-        return self.cuda_graphs
-
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from colearn.models.load import resolve_device
 
@@ -89,7 +85,7 @@ class VLLM(VLLMSettings, GeneratorKind):
         return True
 
     def needs(self, weights: int, *, memory: int | None) -> EngineNeeds:
-        return vllm_needs(weights, self.cache_gib, self.max_rows, memory=memory)
+        return vllm_needs(weights, self.cache_gib, memory=memory)
 
     def build(self, base: Base, roles: Mapping[str, AgentSpec]) -> TokenEngine:
         from .vllm import VLLMEngine
@@ -139,8 +135,8 @@ class VLLMServer(ServerSettings, VLLM):
 
     def needs(self, weights: int, *, memory: int | None) -> EngineNeeds:
         if self.url is not None:
-            return EngineNeeds(held=0, cache=None, rows=self.max_rows, apart=True)
-        return replace(super().needs(weights, memory=memory), apart=True)
+            return EngineNeeds(held=0, cache=0)
+        return super().needs(weights, memory=memory)
 
     def places(self, run: ResolvedRun) -> list[str]:
         lines = []

@@ -160,13 +160,11 @@ def vllm_cache(cache_gib: float | None, *, memory: int | None) -> int:
     return CPU_CACHE if memory is None else int(CACHE_SHARE * memory)
 
 
-def vllm_needs(
-    weights: int, cache_gib: float | None, rows: int, *, memory: int | None
-) -> EngineNeeds:
+def vllm_needs(weights: int, cache_gib: float | None, *, memory: int | None) -> EngineNeeds:
     """Return the memory needs of a vLLM engine that shares its device with a trainer."""
     cache = vllm_cache(cache_gib, memory=memory)
     held_bytes = weights + cache + (0 if memory is None else OVERHEAD)
-    return EngineNeeds(held=held_bytes, cache=cache, rows=rows, apart=False)
+    return EngineNeeds(held=held_bytes, cache=cache)
 
 
 def device_memory(device: torch.device) -> int | None:

@@ -9,19 +9,17 @@ concurrently. Neither the transfer of weights nor rewards and task steps are cou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
-from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
-from colearn.models.network import Network
 
 from .accelerators import Accelerator
-from .network_bytes import NetworkMemory
-from .speaking import Speaking, head_width
+from .phases import Phases
+from .speaking import head_width
 from .work import Totals
 
 PRODUCTS = 0.25
@@ -37,82 +35,59 @@ more. The kernels were counted in a rehearsal of 28 layers."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seconds:
-    """Duration in seconds of the phases of an iteration, and of one evaluation."""
+    """Duration in seconds of an iteration's rollout and update, and of one evaluation."""
 
     rollout: float
     update: float
     """Passes and optimiser steps, with the passes for old and reference log-probabilities."""
     evaluation: float
 
-    @property
-    def iteration(self) -> float:
-        return self.rollout + self.update
+
+def spoken(phases: Phases, phase: str, card: Accelerator) -> float:
+    """Seconds of the generator calls of one wave of a phase's episodes."""
+    by_device: defaultdict[str, float] = defaultdict(float)
+    for engine in phases.speaking.get(phase, ()):
+        kernels = DECODED[min(2, engine.adapters)] * engine.base.config.num_hidden_layers
+        for call in engine.calls:
+            tokens = len(call.requests) * call.width
+            pairs, scored = tokens * call.used, len(call.requests)
+            prefill = _products(engine.base, tokens, pairs, scored, card)
+            by_device[engine.engine.device] += prefill + call.tokens * kernels * KERNEL
+    return max(by_device.values(), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Estimates the time that one of a run's `processes` processes takes on devices of one
-    kind."""
+def learned(
+    phases: Phases, totals: Mapping[NetworkKey, Totals], card: Accelerator, processes: int
+) -> float:
+    """Seconds of the update of the networks of `phases`, whose `totals` are divided among
+    `processes` processes."""
+    loss = phases.run.parts.loss
+    by_device: defaultdict[str, float] = defaultdict(float)
+    for key in totals.keys() & phases.networks.keys():
+        settings, total = phases.run.learners[key], totals[key]
+        # forward, backward for activations, and backward for weights that are trained
+        passes = 3.0 if settings.lora is None else 2.0
+        passes += settings.checkpointing
+        if key.kind == "actor":
+            again = total.steps > 1 and loss.old_logprobs == "recompute"
+            passes += (again + loss.needs_reference) / total.epochs
+        scored = total.scored if key.kind == "actor" else 0
+        base = phases.networks[key].base
+        seconds = _products(base, total.tokens, total.pairs / 2, scored, card)
+        by_device[phases.memory[key].device] += passes * seconds / processes
+    return max(by_device.values(), default=0.0)
 
-    run: ResolvedRun
-    networks: Mapping[NetworkKey, Network]
-    memory: Mapping[NetworkKey, NetworkMemory]
-    card: Accelerator
-    processes: int
 
-    def seconds(
-        self,
-        totals: Mapping[NetworkKey, Totals],
-        speaking: Mapping[str, Sequence[Speaking]],
-        waves: Mapping[str, int],
-    ) -> Seconds:
-        """Estimate the time of each phase. totals: sums over all processes. speaking: the generator
-        calls of one wave of episodes in each phase. waves: the number of consecutive waves in each
-        phase."""
-        return Seconds(
-            rollout=self.speak(speaking.get("rollout", ())) * waves.get("rollout", 0),
-            update=self.learn(totals),
-            evaluation=self.speak(speaking.get("evaluation", ())) * waves.get("evaluation", 0),
-        )
-
-    def speak(self, speaking: Sequence[Speaking]) -> float:
-        """Seconds of one wave of episodes."""
-        by_device: defaultdict[str, float] = defaultdict(float)
-        for engine in speaking:
-            kernels = DECODED[min(2, engine.adapters)] * engine.base.config.num_hidden_layers
-            for call in engine.calls:
-                tokens = len(call.requests) * call.width
-                prefill = self.products(engine.base, tokens, tokens * call.used, len(call.requests))
-                by_device[engine.engine.device] += prefill + call.tokens * kernels * KERNEL
-        return max(by_device.values(), default=0.0)
-
-    def learn(self, totals: Mapping[NetworkKey, Totals]) -> float:
-        """Seconds of the update."""
-        loss = self.run.parts.loss
-        by_device: defaultdict[str, float] = defaultdict(float)
-        for key, total in totals.items():
-            settings = self.run.learners[key]
-            # forward, backward for activations, and backward for weights that are trained
-            passes = 3.0 if settings.lora is None else 2.0
-            passes += settings.checkpointing
-            if key.kind == "actor":
-                again = total.steps > 1 and loss.old_logprobs == "recompute"
-                passes += (again + loss.needs_reference) / total.epochs
-            scored = total.scored if key.kind == "actor" else 0
-            seconds = self.products(self.networks[key].base, total.tokens, total.pairs / 2, scored)
-            by_device[self.memory[key].device] += passes * seconds / self.processes
-        return max(by_device.values(), default=0.0)
-
-    def products(self, base: Base, tokens: float, pairs: float, scored: float) -> float:
-        """Seconds of a forward pass's matrix products over `tokens` tokens with `pairs` pairs of
-        positions that attend; `scored` tokens pass through the output head."""
-        config = base.config
-        outside = [base.causal.get_input_embeddings(), base.causal.get_output_embeddings()]
-        heads = {id(getattr(module, "weight", None)) for module in outside}
-        named = base.causal.named_parameters()
-        body = sum(p.numel() for name, p in named if id(p) not in heads and ".lora_" not in name)
-        pair = 4 * config.num_attention_heads * head_width(config) * config.num_hidden_layers
-        head = config.vocab_size * config.hidden_size
-        # products in float32 have half of the rate, as TF32
-        rate = self.card.half / (2 if base.compute == torch.float32 else 1)
-        return (2 * body * tokens + pair * pairs + 2 * head * scored) / (PRODUCTS * rate)
+def _products(base: Base, tokens: float, pairs: float, scored: float, card: Accelerator) -> float:
+    """Seconds of a forward pass's matrix products over `tokens` tokens with `pairs` pairs of
+    positions that attend; `scored` tokens pass through the output head."""
+    config = base.config
+    outside = [base.causal.get_input_embeddings(), base.causal.get_output_embeddings()]
+    heads = {id(getattr(module, "weight", None)) for module in outside}
+    named = base.causal.named_parameters()
+    body = sum(p.numel() for name, p in named if id(p) not in heads and ".lora_" not in name)
+    pair = 4 * config.num_attention_heads * head_width(config) * config.num_hidden_layers
+    head = config.vocab_size * config.hidden_size
+    # products in float32 have half of the rate, as TF32
+    rate = card.half / (2 if base.compute == torch.float32 else 1)
+    return (2 * body * tokens + pair * pairs + 2 * head * scored) / (PRODUCTS * rate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,16 +14,13 @@ from colearn.models.build_networks import TeamBuilder
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
 from colearn.models.logits import for_memory
-from colearn.models.network import Network, Score, Scores
+from colearn.models.network import Network
 from colearn.models.quantized import describe
 from colearn.models.tree_attention import Carrier
 from colearn.models.tree_mask import TreeMask
 
 from .architecture import Architectures, NotHere
 from .machine import Machine
-
-_BLOCKS = 4
-"""Number of blocks of logits in a rehearsed pass: the first, the last and two in between."""
 
 
 class DescribedBase(Base):
@@ -51,27 +47,12 @@ class DescribedBase(Base):
         return super()._masks(mask, position_ids, cache)
 
 
-class RehearsedNetwork(Network):
-    """A network whose passes are rehearsed. If there are many blocks of logits, only a few of them
-    run. Each block frees its memory before the next block starts, so the peak is the same as with
-    all blocks."""
-
-    def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
-        parts = super()._parts(score, slices[:_BLOCKS], count)
-        if len(slices) > _BLOCKS:
-            zeros = torch.zeros(count - slices[_BLOCKS].start, device=parts[0][0].device)
-            parts.append((zeros, zeros))
-        return parts
-
-
 class FakeTeamBuilder(TeamBuilder):
     """Shares bases as `TeamBuilder` does, with weights on the meta device.
 
     `missing` maps config fields to models that were not found; each of these models is replaced by
     a minimal model.
     """
-
-    kind = RehearsedNetwork
 
     def __init__(
         self, run: ResolvedRun, architectures: Architectures, machine: Machine | None

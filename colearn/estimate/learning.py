@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
@@ -14,7 +13,6 @@ from colearn.contract.rows import Row
 from colearn.models.network import Network
 from colearn.training.learners.batch import make_batch, micro_batches
 
-from .depth import marked_layers, peak_of
 from .ledger import Ledger
 
 
@@ -72,12 +70,15 @@ def rehearse_update(
     memory. The peak includes these gradients.
     """
     handles = [] if keep_gradients else _dropping_gradients(network)
-    rehearse = partial(_rehearse, ledger, network, work, entropy)
-    try:
-        return peak_of(ledger, network.base, rehearse)
-    finally:
-        for handle in handles:
-            handle.remove()
+    before = ledger.live
+    ledger.begin()
+    for _ in range(2 if work.several else 1):
+        _rehearse(network, work, entropy)
+    for handle in handles:
+        handle.remove()
+    for parameter in network.trained().values():
+        parameter.grad = None
+    return ledger.peak - before
 
 
 def _dropping_gradients(network: Network) -> list[RemovableHandle]:
@@ -90,17 +91,11 @@ def _dropping_gradients(network: Network) -> list[RemovableHandle]:
     ]
 
 
-def _rehearse(ledger: Ledger, network: Network, work: Work, entropy: bool) -> None:
-    for _ in range(2 if work.several else 1):
-        batch = make_batch(work.largest, network.base.device)
-        with marked_layers(ledger, network.base):
-            outputs = network(batch, entropy=entropy)
-        loss = outputs.logprobs.sum() + outputs.values.sum()
-        if outputs.entropy is not None:
-            loss = loss + outputs.entropy.sum()
-        if loss.requires_grad:
-            loss.backward()
-        del batch, outputs, loss
-        ledger.end_stage()
-    for parameter in network.trained().values():
-        parameter.grad = None
+def _rehearse(network: Network, work: Work, entropy: bool) -> None:
+    batch = make_batch(work.largest, network.base.device)  # a learner keeps it until its step
+    outputs = network(batch, entropy=entropy)
+    loss = outputs.logprobs.sum() + outputs.values.sum()
+    if outputs.entropy is not None:
+        loss = loss + outputs.entropy.sum()
+    if loss.requires_grad:
+        loss.backward()

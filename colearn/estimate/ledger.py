@@ -16,16 +16,12 @@ from torch.utils._pytree import tree_leaves
 
 class Ledger(TorchDispatchMode):
     """Counts the bytes of all storages created in its context: `live` is the current number and
-    `peak` the maximum. Views add no bytes.
-
-    `end_stage` appends the peak since the previous stage to `stages`.
-    """
+    `peak` the maximum. Views add no bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.live = 0
         self.peak = 0
-        self.stages: list[int] = []
         self._bytes: dict[int, int] = {}
 
     def __torch_dispatch__(
@@ -41,11 +37,7 @@ class Ledger(TorchDispatchMode):
         return result
 
     def begin(self) -> None:
-        """Discard earlier stages; the peak restarts at the live bytes."""
-        self.stages, self.peak = [], self.live
-
-    def end_stage(self) -> None:
-        self.stages.append(self.peak)
+        """Restart the peak at the live bytes."""
         self.peak = self.live
 
     def _note(self, storage: torch.UntypedStorage) -> None:

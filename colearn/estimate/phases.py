@@ -5,22 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from colearn.config import ResolvedRun
-from colearn.contract import NetworkKey, Rollout
+from colearn.contract import NetworkKey
 from colearn.engines.vllm_options import device_memory
 from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec
-from colearn.rollout.shapes import Chain
 
+from .episodes import Rehearsed
 from .learning import Work, rehearse_update
 from .ledger import make_fake, rehearsal
 from .machine import Machine
 from .network_bytes import NetworkMemory
-from .script import Script, rehearse
 from .speaking import (
     GeneratorCall,
     PlacedEngine,
@@ -35,17 +34,7 @@ FIXED_BYTES = 420_000_000
 a run's imports and one AdamW step."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePlay:
-    """The episodes of one phase. The phase is a rollout or an evaluation."""
-
-    scripts: Sequence[Script]
-    shape: Rollout
-    episodes: int
-    """Number of episodes that are played together."""
-
-
-Rehearsed = dict[Hashable, int]
+Passes = dict[Hashable, int]
 """Peak bytes of rehearsed passes. The key contains the settings that determine the peak."""
 
 
@@ -61,7 +50,7 @@ class Phases:
         specs: Mapping[str, AgentSpec],
         *,
         resident: int,
-        rehearsed: Rehearsed,
+        rehearsed: Passes,
         machine: Machine | None = None,
     ) -> None:
         """rehearsed: peaks that another estimate measured for the same models; new peaks are added
@@ -87,53 +76,44 @@ class Phases:
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
         """Peak bytes of the KV caches on each device."""
         for engine in self.engines:
-            self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache or 0
+            self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache
 
     def _note(self, device: str, phase: str, extra: int) -> None:
         phases = self.peaks[device]
         phases[phase] = max(phases.get(phase, 0), self.static[device] + extra)
 
-    def add_play(self, phase: str, play: PhasePlay) -> None:
-        """Add the memory of a rollout or an evaluation: the caches of two consecutive turns, and
-        the peak of one generator call."""
-        chains = [
-            rehearse(number, script, Chain(), self.specs).trees[0]
-            for number, script in enumerate(play.scripts)
-        ]
-        longest = max(play.scripts, key=len)
-        planned: dict[str, list[list[int]]] = {}
-        calls_of: dict[str, int] = {}
+    def add_play(self, phase: str, played: Sequence[Rehearsed], episodes: int) -> None:
+        """Add the memory of a rollout or an evaluation of `episodes` concurrent episodes: the
+        caches of two consecutive turns, and the peak of one generator call."""
+        caches = dict.fromkeys(self.static, 0)
+        calls_of = dict.fromkeys(self.static, 0)
         for engine, speakers in zip(self.engines, self._generators(), strict=True):
-            network = self._network_of(next(iter(speakers)))
-            device = engine.device
-            calls = plan_calls(
-                speakers, chains, longest, play.shape, play.episodes, agents=self.specs
-            )
+            network, device = self._network_of(next(iter(speakers))), engine.device
+            calls = plan_calls(speakers, played, episodes)
             if not calls:  # these agents act in none of the items that were read
                 continue
             adapters = len({spec.adapter for spec in speakers.values()} - {None})
             speaking = Speaking(engine, network.base, adapters, calls)
             self.speaking.setdefault(phase, []).append(speaking)
+            self._note(device, phase, 0)
             if engine.needs is not None:  # its memory is held in every phase
-                self._note(device, phase, 0)
                 continue
             call_bytes = [0, *(cache_bytes(network.base, call) for call in calls)]
-            planned.setdefault(device, []).append(
-                [earlier + later for earlier, later in itertools.pairwise(call_bytes)]
-            )
+            turns = [earlier + later for earlier, later in itertools.pairwise(call_bytes)]
+            caches[device] += max(turns)
             # the widest call is the last one or, where the prompt is long, the first
             for number in sorted({0, len(calls) - 1}):
                 needed = call_bytes[number] + self._call(network, calls[number], speakers)
-                excess = needed - planned[device][-1][number]
-                calls_of[device] = max(calls_of.get(device, 0), excess)
-        for device, groups in planned.items():
-            caches = sum(max(turns) for turns in groups)
-            self.caches[device] = max(self.caches[device], caches)
-            self._note(device, phase, caches + max(0, calls_of[device]))
+                calls_of[device] = max(calls_of[device], needed - turns[number])
+        for device, size in caches.items():
+            self.caches[device] = max(self.caches[device], size)
+            if phase in self.peaks[device]:
+                self._note(device, phase, size + calls_of[device])
 
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
         """Add the memory of the update: the gradients and optimiser steps of the critics and of the
         actors."""
+        works = {key: work for key, work in works.items() if key in self.networks}
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
             for key in works:

@@ -7,10 +7,11 @@ maximum length and that no episode ends early.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey
@@ -21,15 +22,18 @@ from colearn.rollout.shapes import Chain
 from colearn.text.budget import exceeds, large_iteration
 from colearn.training.evaluation.checked import check_evaluation
 
-from .architecture import read_specs
-from .duration import Clock, Seconds
+from .accelerators import Accelerator
+from .architecture import Architectures, read_specs
+from .duration import Seconds, learned, spoken
+from .episodes import Rehearsed, rehearse
 from .fake_team import FakeTeamBuilder
+from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
-from .phases import PhasePlay, Phases, Rehearsed
-from .script import Script, check_lengths, overflows, rehearse
-from .work import Updates
-from .workload import read_workload
+from .phases import Passes, Phases
+from .script import read_scripts
+from .work import Totals, Updates, plan_updates
+from .workload import Workload, read_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class IterationBounds:
     prompt_tokens: int | None
     """Number of prefilled observation tokens, counted once per history. The bound is based on the
     items that were read."""
-    padded_tokens: Mapping[NetworkKey, int] | None
-    """Number of padded tokens that each learner processes, over all epochs."""
+    updates: Mapping[NetworkKey, Totals] | None
+    """Work of each learner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +58,29 @@ class Estimate:
     given: Config = field(repr=False)
     """The config before it was resolved."""
     run: ResolvedRun
+    processes: int
+    machine: Machine | None
+    """The machine on which the run will take place; None means this machine."""
+    workers: Sequence[HostWorker]
+    """Workers of `run.host`; empty if the run's own processes hold the models."""
+    networks: tuple[NetworkMemory, ...]
     steps: IterationBounds | None
     """Bounds of one iteration; None if nothing is learned."""
-    networks: tuple[NetworkMemory, ...]
-    phases: Mapping[str, Mapping[str, int]] | None
-    """Peak bytes of one process on each device in each phase; None if a model is missing."""
-    caches: Mapping[str, int] | None
-    """Peak bytes of the KV caches in one process on each device."""
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str]
     """The reason and the remedy for each config field that could not be estimated."""
-    assumed: Mapping[str, str] = field(default_factory=dict)
-    """Assumptions made because files are missing on this machine. The keys are config fields."""
-    warnings: Mapping[str, str] = field(default_factory=dict)
-    """Possible problems of the run. The keys are config fields."""
-    machine: Machine | None = None
-    """The machine on which the run will take place; None means this machine."""
-    processes: int = 1
-    together: Mapping[str, int] = field(default_factory=dict)
-    """Number of episodes that one process plays concurrently in each phase."""
-    resident: Mapping[str, int] = field(default_factory=dict)
-    """Number of bytes that are held in every phase on each device."""
-    workers: Mapping[HostWorker, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """Peak bytes of each worker of `run.host` by device and phase; empty without workers."""
-    rehearsed: Rehearsed = field(default_factory=dict, repr=False, compare=False)
-    updates: Updates | None = field(default=None, repr=False)
-    """Planned updates of an iteration; None if nothing is learned or a tokenizer is missing."""
-    seconds: Seconds | None = None
-    """Seconds of each phase; None if nothing is learned or the devices' rates are not known."""
+    notes: Mapping[str, str]
+    """Assumptions made because files are missing on this machine, and possible problems of the run.
+    The keys are config fields."""
+    phases: Mapping[str, Mapping[str, int]] | None
+    """Peak bytes of one process on each device in each phase; None if a model is missing. The name
+    of a worker precedes that of its device."""
+    caches: Mapping[str, int]
+    """Peak bytes of the KV caches in one process on each device."""
+    capacity: Mapping[str, int]
+    """Bytes that one process may use on each device of `machine`; a CPU has no entry."""
+    seconds: Seconds | None
+    """None if nothing is learned or the devices' rates are not known."""
+    rehearsed: Passes = field(repr=False, compare=False)
 
     @property
     def iterations(self) -> int:
@@ -97,8 +97,8 @@ class Estimate:
         if self.seconds is None:
             return None
         evaluations = 1 + -(-self.iterations // self.run.config.evaluation.every)
-        seconds = self.iterations * self.seconds.iteration + evaluations * self.seconds.evaluation
-        return seconds / 3600
+        seconds = self.iterations * (self.seconds.rollout + self.seconds.update)
+        return (seconds + evaluations * self.seconds.evaluation) / 3600
 
     def peak(self, device: str) -> int:
         """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
@@ -106,18 +106,13 @@ class Estimate:
             raise ValueError("no peak: " + "; ".join(self.missing.values()))
         return max(self.phases[device].values())
 
-    def capacity(self, device: str) -> int | None:
-        """Memory of a device of `machine` in bytes; None if the description of the machine does not
-        state it."""
-        return None if self.machine is None or device == "cpu" else self.machine.memory
-
     @property
     def too_small(self) -> tuple[str, ...]:
         """Devices of `machine` with less memory than the highest peak."""
         return tuple(
             device
             for device in self.phases or ()
-            if (capacity := self.capacity(device)) is not None and self.peak(device) > capacity
+            if device in self.capacity and self.peak(device) > self.capacity[device]
         )
 
 
@@ -126,7 +121,7 @@ def estimate(
     *,
     processes: int = 1,
     machine: Machine | None = None,
-    rehearsed: Rehearsed | None = None,
+    rehearsed: Passes | None = None,
 ) -> Estimate:
     """Resolve a run and estimate what each of its `processes` processes needs.
 
@@ -136,135 +131,148 @@ def estimate(
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
-    config = with_given_critic(config)
-    original, work = config, read_workload(config)
+    given = with_given_critic(config)
+    work = read_workload(given)
     with closing(work.task):
-        auto = resolve_device("auto").type if machine is None else "cuda"
-        run = resolve(config, task=work.task, auto=auto)
-        check_evaluation(run)
-        config, parts = run.config, run.parts
-        architectures = work.architectures
-        builder = FakeTeamBuilder(run, architectures, machine)
-        networks = builder.build()
+        return _estimate(given, work, processes, machine, {} if rehearsed is None else rehearsed)
 
-        scripts = work.scripts
-        placed = run.host.workers(run)
-        sharing = placed[0].processes if placed else processes
-        memory = count_networks(run, networks, builder.missing, sharing, machine)
-        specs, warnings = read_specs(run, architectures), {}
-        if specs is not None:
-            check_lengths(work.task, work.train, scripts, specs)
-            warnings = overflows(
-                scripts,
+
+def _estimate(
+    given: Config, work: Workload, processes: int, machine: Machine | None, rehearsed: Passes
+) -> Estimate:
+    auto = resolve_device("auto").type if machine is None else "cuda"
+    run = resolve(given, task=work.task, auto=auto)
+    check_evaluation(run)
+    config, learns = run.config, run.algorithm.learns
+    architectures = Architectures(work.task, given)
+    builder = FakeTeamBuilder(run, architectures, machine)
+    networks = builder.build()
+    scripts = read_scripts(work.task, work.train)
+    specs = read_specs(run, architectures)
+    if specs is not None:
+        check_lengths(work.task, work.train, scripts, specs)
+    counting = specs or {
+        agent: AgentSpec(**settings.spec_fields) for agent, settings in config.agents.items()
+    }
+    shape = run.parts.rollout if learns else Chain()
+    rolled = [rehearse(script, shape, counting) for script in scripts]
+    updates = None
+    if specs is not None and learns:
+        played = (rolled[number % len(rolled)] for number in range(config.train.episodes))
+        trees = [tree for episode in played for tree in episode.trees]
+        updates = plan_updates(run, trees, architectures)
+    held_out = read_scripts(work.task, work.held_out)
+    evaluated = [rehearse(script, Chain(), counting) for script in held_out]
+
+    evaluations = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
+    waves = {"evaluation": _waves(evaluations, processes, config.evaluation.at_once)}
+    if updates is not None:
+        waves["rollout"] = _waves(config.train.episodes, processes, config.train.at_once)
+
+    workers = run.host.workers(run)
+    memory = count_networks(
+        run, networks, builder.missing, workers[0].processes if workers else processes, machine
+    )
+    places: dict[HostWorker, Phases] = {}
+    if specs is not None and not builder.missing:
+        whole = HostWorker("", tuple(networks), gpus=1.0, cpus=None, processes=processes)
+        for worker in workers or [whole]:
+            places[worker] = phases = Phases(
+                run,
+                {key: network for key, network in networks.items() if key in worker.keys},
+                [network for network in memory if network.key in worker.keys],
                 specs,
-                {name: settings.overflow for name, settings in config.language_agents.items()},
+                resident=architectures.tokenizer_bytes(run),
+                rehearsed=rehearsed,
+                machine=machine,
             )
-        updates = None
-        if specs is not None and run.algorithm.learns:
-            work.grow(run, specs)
-            updates = work.updates(run)
-        rehearsed = {} if rehearsed is None else rehearsed
-        played = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
-        together = {"evaluation": _at_once(played, processes, config.evaluation.at_once)}
-        plays = {"evaluation": PhasePlay(work.held_out_scripts, Chain(), together["evaluation"])}
-        waves = {"evaluation": _waves(played, processes, together["evaluation"])}
-        if updates is not None:
-            rolled = _at_once(config.train.episodes, processes, config.train.at_once)
-            together["rollout"] = rolled
-            waves["rollout"] = _waves(config.train.episodes, processes, rolled)
-            plays["rollout"] = PhasePlay(scripts, parts.rollout, rolled)
-        phases, workers, seconds = None, {}, None
-        if specs is not None and not builder.missing:
-            resident = architectures.tokenizer_bytes(run)
-
-            def counted(keys: Collection[NetworkKey]) -> Phases:
-                own_networks = {key: network for key, network in networks.items() if key in keys}
-                own_memory = [network for network in memory if network.key in keys]
-                result = Phases(
-                    run,
-                    own_networks,
-                    own_memory,
-                    specs,
-                    resident=resident,
-                    rehearsed=rehearsed,
-                    machine=machine,
-                )
-                for phase, play in plays.items():
-                    result.add_play(phase, play)
-                if updates is not None:
-                    works = {key: planned for key, planned in updates.works.items() if key in keys}
-                    result.add_updates(works, entropy=parts.loss.needs_entropy)
-                return result
-
-            phases = counted(networks)
-            workers = {worker: counted(worker.keys).peaks for worker in placed}
-            if updates is not None and machine is not None and machine.card is not None:
-                clock = Clock(run, networks, phases.memory, machine.card, processes)
-                seconds = clock.seconds(updates.totals, phases.speaking, waves)
-        steps = _steps(run, scripts, specs, updates) if run.algorithm.learns else None
-        budget = run.config.train.environment_steps
-        if steps is not None and exceeds(steps.joint_actions, budget):
-            size = f"up to {steps.joint_actions:,}"
-            warnings["train.environment_steps"] = large_iteration(size, budget)
-        return Estimate(
-            given=original,
-            run=run,
-            steps=steps,
-            networks=memory,
-            phases=None if phases is None else phases.peaks,
-            caches=None if phases is None else phases.caches,
-            missing={**work.missing, **builder.missing},
-            assumed=architectures.assumed,
-            warnings=warnings,
-            machine=machine,
-            processes=processes,
-            together=together,
-            resident={} if phases is None else phases.static,
-            workers=workers,
-            rehearsed=rehearsed,
-            updates=updates,
-            seconds=seconds,
-        )
+            phases.add_play("evaluation", evaluated, waves["evaluation"].episodes)
+            if updates is not None:
+                phases.add_play("rollout", rolled, waves["rollout"].episodes)
+                phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
+    devices = [
+        (f"{worker.name}: {device}" if worker.name else device, worker, device, phases)
+        for worker, phases in places.items()
+        for device, peaks in phases.peaks.items()
+        if peaks
+    ]
+    steps = _steps(config, rolled, updates, tokenized=specs is not None) if learns else None
+    notes = dict(architectures.assumed)
+    if specs is not None:
+        limits = {name: settings.overflow for name, settings in config.language_agents.items()}
+        notes |= overflows(rolled, specs, limits)
+    if steps is not None and exceeds(steps.joint_actions, config.train.environment_steps):
+        size = f"up to {steps.joint_actions:,}"
+        notes["train.environment_steps"] = large_iteration(size, config.train.environment_steps)
+    return Estimate(
+        given=given,
+        run=run,
+        processes=processes,
+        machine=machine,
+        workers=workers,
+        networks=memory,
+        steps=steps,
+        missing={**work.missing, **builder.missing},
+        notes=notes,
+        phases={name: phases.peaks[at] for name, _, at, phases in devices} if places else None,
+        caches={name: phases.caches[at] for name, _, at, phases in devices},
+        capacity={
+            name: int(machine.memory * (min(1.0, worker.gpus) or 1.0))
+            for name, worker, at, _ in devices
+            if machine is not None and at != "cpu"
+        },
+        seconds=None
+        if machine is None or machine.card is None or updates is None or not places
+        else _seconds(places.values(), updates, waves, processes, machine.card),
+        rehearsed=rehearsed,
+    )
 
 
-def _waves(episodes: int, processes: int, together: int) -> int:
-    """Number of consecutive waves in which one process plays its episodes, with `together` episodes
-    in each wave."""
-    return ceil(ceil(episodes / processes) / together)
+class _Waves(NamedTuple):
+    """Consecutive groups in which one process plays its episodes."""
+
+    episodes: int
+    """Number of episodes that are played together."""
+    number: int
 
 
-def _at_once(episodes: int, processes: int, limit: int | None) -> int:
-    """Maximum number of episodes that one process plays together."""
-    share = -(-episodes // processes)
-    return share if limit is None else min(share, limit)
+def _waves(episodes: int, processes: int, limit: int | None) -> _Waves:
+    share = ceil(episodes / processes)
+    together = share if limit is None else min(share, limit)
+    return _Waves(together, ceil(share / together))
+
+
+def _seconds(
+    places: Collection[Phases],
+    updates: Updates,
+    waves: Mapping[str, _Waves],
+    processes: int,
+    card: Accelerator,
+) -> Seconds:
+    """Places work concurrently, so the slowest one determines the time of each phase."""
+    played = {
+        phase: wave.number * max(spoken(place, phase, card) for place in places)
+        for phase, wave in waves.items()
+    }
+    update = max(learned(place, updates.totals, card, processes) for place in places)
+    return Seconds(rollout=played["rollout"], update=update, evaluation=played["evaluation"])
 
 
 def _steps(
-    run: ResolvedRun,
-    scripts: Sequence[Script],
-    specs: Mapping[str, AgentSpec] | None,
-    updates: Updates | None,
+    config: Config, rolled: Sequence[Rehearsed], updates: Updates | None, *, tokenized: bool
 ) -> IterationBounds:
-    episodes, shape = run.config.train.episodes, run.parts.rollout
-    all_specs = specs or {
-        agent: AgentSpec(**settings.spec_fields) for agent, settings in run.config.agents.items()
-    }
-    played = [rehearse(number, script, shape, all_specs) for number, script in enumerate(scripts)]
-    counts = [rehearsed.counts for rehearsed in played]
-    prompts = None
-    if specs is not None:
-        trees = [tree for rehearsed in played for tree in rehearsed.trees]
-        observations = [
-            o for tree in trees for node in tree.nodes for o in node.observations.values()
-        ]
-        prompts = (
-            episodes * sum(len(observation.tokens) for observation in observations) // len(played)
-        )
+    """Sums over an iteration's episodes, each of which is as long as the mean of those in
+    `rolled`."""
+    episodes = config.train.episodes
+
+    def total(counts: Iterable[int]) -> int:
+        return episodes * sum(counts) // len(rolled)
+
     return IterationBounds(
         episodes=episodes,
-        generations=episodes * sum(count.generations for count in counts) // len(counts),
-        joint_actions=episodes * sum(count.joint_actions for count in counts) // len(counts),
-        new_tokens=episodes * sum(count.tokens for count in counts) // len(counts),
-        prompt_tokens=prompts,
-        padded_tokens=None if updates is None else updates.padded_tokens,
+        generations=total(episode.counts.generations for episode in rolled),
+        joint_actions=total(episode.counts.joint_actions for episode in rolled),
+        new_tokens=total(episode.counts.tokens for episode in rolled),
+        prompt_tokens=total(episode.observed_tokens() for episode in rolled) if tokenized else None,
+        updates=None if updates is None else updates.totals,
     )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 
 from colearn.config import ResolvedRun
-from colearn.contract import EngineNeeds, Rollout
-from colearn.contract.types import Tree
+from colearn.contract import EngineNeeds
 from colearn.engines.batch_slab import BLOCK, Slab
 from colearn.models.base import Base
 from colearn.models.device_layers import compute_bytes
@@ -19,9 +17,8 @@ from colearn.models.packed_products import packed_bytes, worthwhile
 from colearn.rollout.agents import AgentSpec
 from colearn.training.learners.packed_rows import window_start
 
-from .depth import peak_of
+from .episodes import Rehearsed
 from .ledger import Ledger
-from .script import ONE_TOKEN, Script, rehearse
 
 _SAMPLED, _CUT = 16, 36
 """Number of bytes that sampling needs per row and vocabulary entry, in addition to the logits.
@@ -46,42 +43,29 @@ class GeneratorCall:
     for the history's action."""
     reserve: int
     """Number of cache slots per row for the row's action if histories are forked; else 0."""
-    turn: int
     tokens: int
     """Maximum number of new tokens of an action."""
 
 
 def plan_calls(
-    speakers: Mapping[str, AgentSpec],
-    chains: Sequence[Tree[Any]],
-    script: Script,
-    shape: Rollout,
-    episodes: int,
-    *,
-    agents: Iterable[str],
+    speakers: Mapping[str, AgentSpec], played: Sequence[Rehearsed], episodes: int
 ) -> list[GeneratorCall]:
-    """Plan the generator calls of a rollout of `episodes` items, with histories of the same lengths
-    as in `chains`. Every item is assumed to have the turns of `script`, the longest script.
-
-    agents: the agents that language models play, including `speakers`.
-    """
-    starts = {(number, agent): 0 for number in range(len(chains)) for agent in speakers}
+    """Plan the generator calls of `episodes` items, with histories of the same lengths as in
+    `played`. Every item is assumed to have as many turns and branches as the longest one."""
+    lengths = [episode.lengths() for episode in played]
+    longest = max(range(len(played)), key=lambda number: len(lengths[number]))
+    starts = {(number, agent): 0 for number in range(len(played)) for agent in speakers}
     calls = []
-    rehearsed = rehearse(0, script, shape, dict.fromkeys(agents, ONE_TOKEN))
-    for turn, texts in enumerate(script):
-        acting = [agent for agent in texts.seen if agent in speakers]
+    for turn, acts in enumerate(lengths[longest]):
+        acting = [agent for agent in acts if agent in speakers]
         if not acting:
             continue
         width = used = cached = 0
-        for number, chain in enumerate(chains):
-            if turn >= len(chain.nodes):
-                continue
-            node = chain.nodes[turn]
+        for number, turns in enumerate(lengths):
             for agent in acting:
-                if agent not in node.observations:  # this item's agents act in another order
+                if turn >= len(turns) or agent not in turns[turn]:  # a shorter or different order
                     continue
-                length = len(chain.history(node.index, agent).tokens)
-                new = len(node.observations[agent].tokens)
+                length, new = turns[turn][agent]
                 start = starts[number, agent]
                 pending = int(length > new)
                 width = max(width, new + pending)
@@ -89,14 +73,12 @@ def plan_calls(
                 cached = max(cached, length - start - new - pending)
                 starts[number, agent] = window_start(start, length, speakers[agent].window)
         room = max(speakers[agent].sampling.max_tokens for agent in acting)
-        requests = _repeated(acting, rehearsed.asked, turn, episodes)
-        rows = _repeated(acting, rehearsed.drawn, turn, episodes)
+        requests = _repeated(acting, played[longest].asked, turn, episodes)
+        rows = _repeated(acting, played[longest].drawn, turn, episodes)
         forked = len(rows) != len(requests)
         slots = max(cached + width, used if forked else used + room)
         reserve = room if forked else 0
-        calls.append(
-            GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve, turn, room)
-        )
+        calls.append(GeneratorCall(requests, rows, width, used, _in_blocks(slots), reserve, room))
     return calls
 
 
@@ -177,20 +159,13 @@ def rehearse_call(
     packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if on_accelerator:
         packed = compute_bytes(base.causal, base.compute)
-    return packed + peak_of(ledger, base, partial(_rehearse, ledger, base, call, speakers))
-
-
-def _rehearse(
-    ledger: Ledger, base: Base, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
-) -> None:
-    slab, last = _forward(ledger, base, call.requests, call, call.width, speakers)
-    ledger.end_stage()
+    before = ledger.live
+    ledger.begin()
+    slab = _forward(base, call.requests, call, call.width, speakers)
     if call.reserve:
         slab = slab.select(_owners(call), call.used, call.used + call.reserve)
-    del last
-    ledger.end_stage()
-    _forward(ledger, base, call.rows, call, 1, speakers, slab)
-    ledger.end_stage()
+    _forward(base, call.rows, call, 1, speakers, slab)
+    return packed + ledger.peak - before
 
 
 def _owners(call: GeneratorCall) -> list[int]:
@@ -204,14 +179,13 @@ def _owners(call: GeneratorCall) -> list[int]:
 
 
 def _forward(
-    ledger: Ledger,
     base: Base,
     rows: Sequence[str],
     call: GeneratorCall,
     width: int,
     speakers: Mapping[str, AgentSpec],
     slab: Slab | None = None,
-) -> tuple[Slab, Any]:
+) -> Slab:
     """Run the prefill (without a slab) or one decoding step (with a slab), then sample."""
     prefill = slab is None
     if slab is None:
@@ -223,13 +197,12 @@ def _forward(
         hidden = base.hidden(
             ids, position_ids=positions, mask=slab.mask(positions, visible), cache=slab
         )
-        ledger.end_stage()  # what follows does not grow with the layers
         logits = base.logits(hidden[:, -1])
     del hidden
     each = _CUT if any(_cuts(speakers[agent]) for agent in rows) else _SAMPLED
     scratch = torch.empty(each * logits.numel(), dtype=torch.uint8, device=base.device)
     del scratch
-    return slab, logits
+    return slab
 
 
 def _cuts(spec: AgentSpec) -> bool:

@@ -19,8 +19,8 @@ from colearn.training.learners.minibatch import minibatches
 from colearn.training.learners.packed_rows import actor_rows
 
 from .architecture import Architectures, NotHere
+from .episodes import limit_tokens
 from .learning import Work, plan_work
-from .script import limit_tokens
 
 Trees = Sequence[Tree[Any]]
 
@@ -49,10 +49,6 @@ class Updates:
     """Work of the minibatch with the largest micro-batch; a learner without rows has no entry."""
     totals: Mapping[NetworkKey, Totals]
     """Totals over all epochs of an iteration."""
-
-    @property
-    def padded_tokens(self) -> dict[NetworkKey, int]:
-        return {key: total.tokens for key, total in self.totals.items()}
 
 
 def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:

@@ -25,8 +25,6 @@ from .recomputation import checkpointed_layers
 class TeamBuilder:
     """Builds networks; loads each set of base weights once."""
 
-    kind: type[Network] = Network
-
     def __init__(self, run: ResolvedRun) -> None:
         self.run = run
         self._frozen: dict[tuple[str | None, ...], Base] = {}
@@ -69,20 +67,20 @@ class TeamBuilder:
     ) -> Network:
         if trained and settings.lora is None:
             base = self._load(key, trained=True, head=head)
-            return self.kind(base, checkpointing=self._checkpointing(key, base))
+            return Network(base, checkpointing=self._checkpointing(key, base))
         shared = (*self.run.stored(key), str(self._device(key)))
         if shared not in self._frozen:
             self._frozen[shared] = self._load(key, trained=False)
         base = self._frozen[shared]
         if not trained or settings.lora is None:
-            return self.kind(base)
+            return Network(base)
         try:
             self._adapt(base, key.adapter, settings.lora)
             if not head:
                 base.check_headless(key.adapter, "a critic")
         except ConfigError as error:
             raise ConfigError(f"{key.section}.{error}") from None
-        return self.kind(base, key.adapter, checkpointing=self._checkpointing(key, base))
+        return Network(base, key.adapter, checkpointing=self._checkpointing(key, base))
 
     def _checkpointing(self, key: NetworkKey, base: Base) -> bool:
         """Whether to use activation checkpointing. Errors: ConfigError if the setting is true and

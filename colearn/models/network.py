@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import pstdev
 
@@ -22,9 +22,6 @@ HEAD = "value_head.safetensors"
 """A value head's file in the folder of a saved critic."""
 _LEAST_SPREAD = 1e-3
 """Minimum standard deviation used for rescaling, in units of the task's reward."""
-Scores = tuple[Tensor, Tensor]
-"""Log-probabilities and entropies of the tokens in a block of logits."""
-Score = Callable[[slice], Scores]
 
 
 class Network(nn.Module):
@@ -134,16 +131,12 @@ class Network(nn.Module):
 
         block = max(1, self.base.logits_at_once // self.base.config.vocab_size)
         slices = [slice(start, start + block) for start in range(0, len(ids), block)]
-        parts = self._parts(score, slices, len(ids))
+        if len(slices) > 1 and torch.is_grad_enabled():  # the backward pass recomputes each block
+            parts = [checkpoint(score, part, use_reentrant=False) for part in slices]
+        else:
+            parts = [score(part) for part in slices]
         logprobs = torch.cat([chosen for chosen, _ in parts])
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None
-
-    def _parts(self, score: Score, slices: Sequence[slice], count: int) -> list[Scores]:
-        """Compute the scores of `count` tokens, block by block. If there are several blocks, the
-        backward pass recomputes each block."""
-        if len(slices) > 1 and torch.is_grad_enabled():
-            return [checkpoint(score, part, use_reentrant=False) for part in slices]
-        return [score(part) for part in slices]
 
 
 class ValueHead(nn.Module):

@@ -10,7 +10,7 @@ from tiny import register, save_model
 from colearn.config import load_config
 from colearn.estimate import Estimate, estimate
 from colearn.estimate.machine import Machine
-from colearn.estimate.phases import Rehearsed
+from colearn.estimate.phases import Passes
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +19,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def passes() -> Rehearsed:
+def passes() -> Passes:
     """Passes of the tiny model, which each estimate of a module would rehearse again."""
     return {}
 
 
 @pytest.fixture
-def estimated(model: str, passes: Rehearsed, monkeypatch: pytest.MonkeyPatch) -> Any:
+def estimated(model: str, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> Any:
     register(monkeypatch, notes="tiny:Notes")
 
     def run(
         *overrides: str,
         processes: int = 1,
         machine: Machine | None = None,
+        passes: Passes = passes,
         **sections: Any,
     ) -> Estimate:
         settings = {

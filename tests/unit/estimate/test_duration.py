@@ -44,12 +44,12 @@ def test_a_device_of_another_memory_is_not_known() -> None:
 def test_an_engine_of_its_own_holds_weights_cache_and_what_a_prefill_needs() -> None:
     assert Transformers().needs(100, memory=80 * GIB) is None
     assert VLLM(cache_gib=2, max_rows=8).needs(100, memory=80 * GIB) == EngineNeeds(
-        held=100 + 2 * GIB + OVERHEAD, cache=2 * GIB, rows=8, apart=False
+        held=100 + 2 * GIB + OVERHEAD, cache=2 * GIB
     )
     assert VLLM().needs(100, memory=80 * GIB).cache == 8 * GIB
     assert VLLM().needs(100, memory=None).held == 100 + GIB
     elsewhere = VLLMServer(url="http://127.0.0.1:1").needs(100, memory=80 * GIB)
-    assert (elsewhere.held, elsewhere.apart) == (0, True)
+    assert (elsewhere.held, elsewhere.cache) == (0, 0)
 
 
 TRAINED = {"algorithm": {"name": "magrpo"}, "critic": None}
@@ -65,19 +65,20 @@ def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
     own = on_h100(estimated)
     engines = on_h100(estimated, "run.generator={name: vllm, cache_gib: 2}")
     assert own.phases is not None and engines.phases is not None
-    weights = sum(network.trained for network in engines.networks) * 4  # float32
+    trained = sum(network.trained for network in engines.networks)
+    weights = 4 * trained  # float32
     before, after = own.phases["cuda:0"], engines.phases["cuda:0"]
     held = weights + 2 * (2 * GIB + OVERHEAD)  # an engine for each of two models
     assert after["actor update"] - before["actor update"] == held
-    assert after["rollout"] == engines.resident["cuda:0"]
-    assert engines.caches is not None and engines.caches["cuda:0"] == 2 * 2 * GIB
+    assert after["rollout"] == 12 * trained + held  # weights and two moments, and the engines
+    assert engines.caches["cuda:0"] == 2 * 2 * GIB
 
 
 def test_hours_are_iterations_and_evaluations(estimated: Any) -> None:
     # 2 episodes x (4 + 16) joint actions an iteration: 5 iterations, evaluated at 0, 2, 4 and 5
     one = on_h100(estimated, "train.environment_steps=200", "evaluation.every=2")
     assert one.seconds is not None and one.iterations == 5
-    seconds = 5 * one.seconds.iteration + 4 * one.seconds.evaluation
+    seconds = 5 * (one.seconds.rollout + one.seconds.update) + 4 * one.seconds.evaluation
     assert one.hours == pytest.approx(seconds / 3600)
 
 
@@ -92,8 +93,8 @@ def test_decoded_tokens_take_the_time_of_their_kernels(estimated: Any) -> None:
 
 def test_an_update_takes_the_time_of_its_products(estimated: Any) -> None:
     one = on_h100(estimated, "train.token_budget=100000")
-    assert one.seconds is not None and one.steps is not None
-    tokens = sum(one.steps.padded_tokens.values())
+    assert one.seconds is not None and one.steps is not None and one.steps.updates is not None
+    tokens = sum(total.tokens for total in one.steps.updates.values())
     # forward and backward are three passes of 2 FLOPs per token and weight; float32 at half rate
     body = 3 * 2 * tokens * BODY / (PRODUCTS * 989.4e12 / 2)
     assert body < one.seconds.update < 1.5 * body, "attention and the head come on top"

@@ -10,14 +10,18 @@ import torch
 from estimated import *  # noqa: F403 - fixtures
 from tiny import Notes, register
 
+from colearn.config import build_task
+from colearn.contract import Sampling
 from colearn.contract.rows import Piece, Row
 from colearn.errors import ConfigError
 from colearn.estimate import Estimate
+from colearn.estimate.episodes import Rehearsed, rehearse
 from colearn.estimate.learning import plan_work
 from colearn.estimate.ledger import rehearsal
-from colearn.estimate.script import ONE_TOKEN, Rehearsed, Script, read_script, rehearse
-from colearn.estimate.workload import read_workload
+from colearn.estimate.machine import read_machine
+from colearn.estimate.script import Script, read_script, read_scripts
 from colearn.registry import task_class
+from colearn.rollout.agents import AgentSpec
 from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.tasks.wrappers import Discussion, Pipeline
@@ -158,6 +162,33 @@ def test_rows_of_equal_tokens_are_planned_as_different_ones() -> None:
     assert len({one.passage for one in work.largest}) == 2
 
 
+def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
+    estimated: Any, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("colearn.models.tree_attention._CALL", -1)  # blocks wherever they exist
+
+    def run() -> Estimate:
+        made: Estimate = estimated(
+            "agents.*.sampling.max_tokens=120",
+            "train={episodes: 1, token_budget: 100000}",
+            "run.device=auto",
+            machine=read_machine("80GB"),
+            algorithm={"name": "magrpo", "rollout": {"k": 2}},
+            critic=None,
+            passes={},
+        )
+        assert made.phases is not None and made.steps is not None and made.steps.updates is not None
+        return made
+
+    dense = run()
+    monkeypatch.delattr("colearn.estimate.fake_team.DescribedBase._masks")
+    blocks = run()
+    (tokens, _) = (total.tokens for total in dense.steps.updates.values())
+    # a bool for each pair of tokens, and the same as float32 in both layers
+    more = dense.phases["cuda:0"]["actor update"] - blocks.phases["cuda:0"]["actor update"]
+    assert more > (1 + 2 * 4) * tokens**2 / 2
+
+
 def test_a_reference_is_a_copy_without_a_learner(estimated: Any) -> None:
     networks = {
         str(network.key): network for network in estimated("algorithm.loss.kl=0.1").networks
@@ -237,7 +268,8 @@ def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
 
 def rehearsed(shape: Any, script: Script) -> Rehearsed:
     """One episode whose actions have one token each."""
-    return rehearse(0, script, shape, dict.fromkeys(script[0].seen, ONE_TOKEN))
+    one_token = AgentSpec(sampling=Sampling(max_tokens=1))
+    return rehearse(script, shape, dict.fromkeys(script[0].seen, one_token))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +364,9 @@ def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
     task = {"name": "open_spiel", "prompt": "compact", "test_games": "kuhn_poker"}
     games = [*short, "tic_tac_toe"]
     run = estimated(task=task | {"games": games}, algorithm={"name": "marshal"}, critic=None)
-    assert len(read_workload(run.given).scripts[-1]) == 9, "tic-tac-toe, the fifth"
+    task = build_task(run.given)
+    scripts = read_scripts(task, task.items("train"))
+    assert len(scripts[-1]) == 9, "tic-tac-toe, the fifth"
 
 
 def test_a_wrapper_counts_an_item_as_its_task_does_where_turns_are_alike() -> None:

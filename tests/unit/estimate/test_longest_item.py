@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from colearn.estimate.workload import _longest
+from colearn.estimate.script import _longest
 
 
 class Drawn(Sequence[int]):

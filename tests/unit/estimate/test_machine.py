@@ -140,7 +140,7 @@ def test_config_json_alone_is_enough(settings: dict[str, Any], model: str, tmp_p
     settings["models"]["*"]["path"] = str(folder)
     made = estimate(load_config(settings), machine=Machine(1, 10**12))
     assert made.phases is not None and made.missing == {}
-    assert made.assumed["models.ada.path"] == "no tokenizer here: a token per 3 characters"
+    assert made.notes["models.ada.path"] == "no tokenizer here: a token per 3 characters"
 
 
 def test_weights_without_a_tokenizer_are_an_error(
@@ -174,7 +174,7 @@ def test_a_stream_over_the_limit_by_an_assumed_tokenizer_is_a_note(
         estimate(load_config(settings), machine=Machine(1, 10**12))
     settings["critic"]["path"] = str(folder)
     made = estimate(load_config(settings), machine=Machine(1, 10**12))
-    assert made.assumed["critic.max_length"].startswith("may be too small: a stream of")
+    assert made.notes["critic.max_length"].startswith("may be too small: a stream of")
 
 
 def test_the_command_line_compares_the_peak_with_the_memory(

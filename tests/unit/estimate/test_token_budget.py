@@ -15,7 +15,7 @@ LONG = ("train.episodes=40", "agents.*.sampling.max_tokens=60", "run.device=auto
 
 def micro_batches(one: Any) -> int:
     """Number of an iteration's micro-batches, and the table's line about them."""
-    return sum(total.micro_batches for total in one.updates.totals.values())
+    return sum(total.micro_batches for total in one.steps.updates.values())
 
 
 def table_of(one: Any) -> str:
