@@ -124,7 +124,7 @@ def _typed(cls: type[Any], settings: Mapping[str, Any], section: str) -> dict[st
         try:
             typed[key] = check.validate_python(value)
         except ValidationError as error:
-            line = one_line(error, value, f"{section}.{key}", hint=hints[key])
+            line = one_line(error, value, f"{section}.{key}")
             raise ConfigError(line) from None
         _check_finite(typed[key], f"{section}.{key}")  # YAML 1.1 reads 1e400 as text
     return typed

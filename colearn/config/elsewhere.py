@@ -1,10 +1,9 @@
-"""Remedies for unknown settings: the place of a setting in a config, or colearn's counterpart of a
-TRL setting."""
+"""Remedies for unknown settings: a similar name, or the place of a setting in a config."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, get_origin
 
@@ -13,7 +12,6 @@ from pydantic import BaseModel
 from colearn.errors import nearest
 
 from .settings import Config
-from .trl_names import TRL_NAMES
 
 _TWIN = 0.85
 """Similarity of a misspelt key to the key that is meant, such as `seed` to `seeds`."""
@@ -34,72 +32,17 @@ OF_ALGORITHMS = (
 
 
 def remedy(key: str, known: Iterable[str]) -> str:
-    """Returns the remedy for an unknown key: colearn's counterpart of a TRL setting, a key of
-    `known` that differs in a letter or two, the section to which the key belongs, or otherwise the
-    nearest of the keys `known`."""
+    """Returns the remedy for an unknown key: a key of `known` that differs in a letter or two, the
+    places where a config has a setting of this name, or otherwise the nearest of the keys
+    `known`."""
     known = list(known)
-    twin = difflib.get_close_matches(key, known, n=1, cutoff=_TWIN)
-    if twin and key not in TRL_NAMES:
+    if twin := difflib.get_close_matches(key, known, n=1, cutoff=_TWIN):
         return f"did you mean '{twin[0]}'?"
-    return elsewhere(key, "each." if "sizes" in known else "") or nearest(key, known)
-
-
-def elsewhere(key: str, above: str = "") -> str | None:
-    """Returns the remedy for the unknown setting `key`: colearn's counterpart if `key` is a TRL
-    setting, or the places where a config has a setting of this name. Returns None if there is no
-    counterpart and no place. `above` is a prefix of each dotted key."""
-    if key in TRL_NAMES:
-        counterpart = TRL_NAMES[key]
-        return _counterpart(
-            key, " and ".join(f"{above}{path}" for path in counterpart.keys), counterpart.note
-        )
-    return _places_of(key, f"'{above}{{}}'".format)
-
-
-def elsewhere_in_python(key: str) -> str | None:
-    """Returns the same remedy as `elsewhere`, but names arguments of `colearn.train` instead of
-    dotted keys."""
-    if key in TRL_NAMES:
-        counterpart = TRL_NAMES[key]
-        if counterpart.argument:
-            return _counterpart(key, counterpart.argument, "")
-        return _counterpart(key, " and ".join(map(as_argument, counterpart.keys)), counterpart.note)
-    if key in OF_ALGORITHMS:
-        return f"did you mean {as_argument(f'algorithm.{key}')}?"
-    return _places_of(key, as_argument)
-
-
-def _counterpart(key: str, place: str, note: str) -> str:
-    if not place:
-        return f"TRL's {key}: {note}"
-    return f"TRL's {key} is {place} here{f' ({note})' if note else ''}"
-
-
-def _places_of(key: str, spell: Callable[[str], str]) -> str | None:
-    places = _places().get(key, ())
-    if not 0 < len(places) <= _MOST:
-        return None
-    return f"did you mean {' or '.join(map(spell, places))}?"
-
-
-_REQUIRED = {
-    "task": '"name": ..., ',
-    "algorithm": '"name": ..., ',
-    "models": '"path": ..., ',
-    "critic": '"path": ..., ',
-}
-
-
-def as_argument(key: str) -> str:
-    """The argument of `colearn.train` that sets a dotted key, such as `train={"epochs": ...}`."""
-    if key == "run.seed":
-        return "seed=..."
-    section, *below = key.replace("models.*.", "models.").split(".")
-    value = "..."
-    for number, name in enumerate(reversed(below), 1):
-        required = _REQUIRED.get(section, "") if number == len(below) and name != "path" else ""
-        value = f'{{{required}"{name}": {value}}}'
-    return f"{section}={value}"
+    above = "each." if "sizes" in known else ""
+    places = [f"'{above}{place}'" for place in _places().get(key, ())]
+    if 0 < len(places) <= _MOST:
+        return f"did you mean {' or '.join(places)}?"
+    return nearest(key, known)
 
 
 @cache

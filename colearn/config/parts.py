@@ -103,7 +103,7 @@ def _values(cls: type[Any], settings: Mapping[str, Any], current: Any) -> dict[s
         except ConfigError as error:
             raise ConfigError(f"{key}.{error}") from None
         except ValidationError as error:
-            raise ConfigError(one_line(error, value, key, hint=hints[key])) from None
+            raise ConfigError(one_line(error, value, key)) from None
     return values
 
 

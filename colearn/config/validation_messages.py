@@ -10,7 +10,6 @@ from pydantic import BaseModel, ValidationError
 from colearn.text.validation import Fault, KeyPath, first_fault
 
 from .elsewhere import OF_ALGORITHMS, remedy, settings_class
-from .hints import fixed_length, type_at
 from .settings import Config
 from .strict_section import EACH, NOT_A_NUMBER
 
@@ -21,16 +20,10 @@ _SECTION = ("dict_type", "mapping_type", "model_type")
 
 
 def one_line(
-    error: ValidationError,
-    data: Any,
-    above: str = "",
-    cls: type[BaseModel] | None = None,
-    *,
-    hint: Any = None,
+    error: ValidationError, data: Any, above: str = "", cls: type[BaseModel] | None = None
 ) -> str:
     """Returns the first validation error of `data` as one line that names the dotted key. `above`
-    is a prefix of this key; `cls` is the settings class that validated `data`, if any, or `hint`
-    the type."""
+    is a prefix of this key; `cls` is the settings class that validated `data`, if any."""
     path, faults = first_fault(error, data)
     location = dotted_key([*([above] if above else []), *path])
     kind, value = faults[0]["type"], faults[0]["input"]
@@ -39,29 +32,16 @@ def one_line(
         return f"{location}: unknown key; {meant}"
     if kind == NOT_A_NUMBER:
         return f"{location}: {faults[0]['msg']}"
-    entries = path[:-1] if kind == "missing" else path
-    length = fixed_length(type_at(cls or hint, entries))
-    if length is not None and kind in ("missing", "too_long", *_LIST):
-        return _of_length(length, dotted_key([*([above] if above else []), *entries]), value)
+    if kind == "missing" and isinstance(path[-1], int):  # of a list of a fixed length
+        entries = dotted_key([*([above] if above else []), *path[:-1]])
+        return f"{entries}: must have more entries, got {_shown(value)}"
     if kind == "missing":
         return f"{location}: missing; {_remedy_of_missing(path, data)}"
-    listed = any(fault["type"] in _LIST for fault in faults) and isinstance(
-        value, str | int | float
-    )
+    listed = any(fault["type"] in _LIST for fault in faults) and isinstance(value, str | int)
     message = " or ".join(dict.fromkeys(map(_message, faults)))
     nested = isinstance(value, Mapping | BaseModel) and kind not in (*_LIST, *_SECTION)
     suffix = "" if nested else f", got {_shown(value)}"
     return f"{location}: {message}{suffix}{f'; write [{_key(str(value))}]' if listed else ''}"
-
-
-def _of_length(length: int, location: str, value: Any) -> str:
-    """The error of a setting with a fixed number of entries."""
-    given = list(value) if isinstance(value, list | tuple) else [value]
-    line = f"{location}: must be a list of {length}, got {_shown(value)}"
-    if len(given) > length:
-        return line
-    written = [*(_key(str(entry)) for entry in given), *["..."] * (length - len(given))]
-    return f"{line}; write [{', '.join(written)}]"
 
 
 def dotted_key(path: Sequence[int | str]) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from colearn import registry
-from colearn.config.elsewhere import elsewhere_in_python
+from colearn.config.elsewhere import OF_ALGORITHMS, remedy
 from colearn.contract import DecPOMDP
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
 from .kinds import Arguments, DataGiven, RewardGiven, Sections, TaskGiven
 from .models import model_section, models_section
@@ -31,7 +31,9 @@ def settings_from(
     known = Arguments.__annotations__
     for key in arguments:
         if key not in known:
-            hint = elsewhere_in_python(key) or nearest(key, [*known, *_OF_TRAIN])
+            hint = remedy(key, [*known, *_OF_TRAIN])
+            if key in OF_ALGORITHMS:
+                hint = f"did you mean 'algorithm.{key}'?"
             raise ConfigError(f"{key}: no such argument; {hint}")
     settings: dict[str, Any] = {
         "task": _task(task, arguments.get("reward"), arguments.get("data"), names),

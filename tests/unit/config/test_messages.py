@@ -51,10 +51,13 @@ def test_a_setting_of_a_task_is_named(settings: dict[str, Any], line: str) -> No
 @pytest.mark.parametrize(
     ("betas", "line"),
     [
-        (0.9, "must be a list of 2, got 0.9; write [0.9, ...]"),
-        ([0.9], "must be a list of 2, got [0.9]; write [0.9, ...]"),
-        ([], "must be a list of 2, got []; write [..., ...]"),
-        ([0.9, 0.99, 1e-8], "must be a list of 2, got [0.9, 0.99, 1e-08]"),
+        (0.9, "must be a list, got 0.9"),
+        ([0.9], "must have more entries, got [0.9]"),
+        ([], "must have more entries, got []"),
+        (
+            [0.9, 0.99, 1e-8],
+            "tuple should have at most 2 items after validation, not 3, got [0.9, 0.99, 1e-08]",
+        ),
     ],
 )
 def test_a_list_of_a_fixed_length_is_asked_for_by_its_length(betas: Any, line: str) -> None:
@@ -72,7 +75,7 @@ def test_a_list_of_a_fixed_length_is_asked_for_by_its_length(betas: Any, line: s
                 "path": "x",
                 "reward": {"name": "judge", "url": "x", "prices": 0.1},
             },
-            "task.reward.prices: must be a list of 2, got 0.1; write [0.1, ...]",
+            "task.reward.prices: must be a list, got 0.1",
         ),
         ({"name": "tldr", "data": "generated", "words": 4}, "task.words: must be a list, got 4"),
     ],
