@@ -22,8 +22,6 @@ from scipy import stats
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-_SQUARABLE = 1e150
-"""Largest magnitude of values whose sums of squares are computed as they are."""
 ENOUGH_FOR_SHAPE = 5
 """Minimum number of seeds for which quartiles and distributions of final returns are reported."""
 
@@ -79,13 +77,11 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
     seeds = matrix.shape[0]
     if seeds == 1:
         return matrix[0], matrix[0], matrix[0]
-    scale = _scale(matrix)
-    matrix = matrix / scale
     mean = matrix.mean(axis=0)
     reach = _student(seeds - 1) * matrix.std(axis=0, ddof=1) / seeds**0.5
     # equal values have an interval of width 0, despite rounding
     reach = np.where(np.ptp(matrix, axis=0) == 0.0, 0.0, reach)
-    return mean * scale, _kept_finite((mean - reach), scale), _kept_finite((mean + reach), scale)
+    return mean, mean - reach, mean + reach
 
 
 def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
@@ -96,11 +92,9 @@ def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
     if finite.size < ENOUGH_FOR_SHAPE:
         return None
     cut = (0.25, 0.25)
-    scale = _scale(finite)
-    low, high = stats.mstats.trimmed_mean_ci(finite / scale, limits=cut, alpha=1.0 - CONFIDENCE)
-    mean = float(stats.trim_mean(finite / scale, cut[0]) * scale)
-    low, high = (float(_kept_finite(bound, scale)) for bound in (low, high))
-    return MeanEstimate(mean=mean, low=low, high=high, seeds=finite.size)
+    low, high = stats.mstats.trimmed_mean_ci(finite, limits=cut, alpha=1.0 - CONFIDENCE)
+    mean = float(stats.trim_mean(finite, cut[0]))
+    return MeanEstimate(mean=mean, low=float(low), high=float(high), seeds=finite.size)
 
 
 def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
@@ -179,20 +173,6 @@ def can_differ(x_seeds: int, y_seeds: int) -> bool:
 def _student(freedom: float) -> float:
     """The two-sided 95% quantile of Student's t."""
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
-
-
-def _scale(rows: Array) -> Array:
-    """Divisor of the values at each point, so that their squares stay within the range of a float:
-    the largest magnitude if it exceeds `_SQUARABLE`, else 1."""
-    largest = np.abs(rows).max(axis=0)
-    return np.where(largest > _SQUARABLE, largest, 1.0)
-
-
-def _kept_finite(scaled: ArrayLike, scale: Array) -> Array:
-    """The bound of an interval, at most the largest float."""
-    largest = np.finfo(np.float64).max
-    with np.errstate(over="ignore"):
-        return np.clip(np.asarray(scaled, dtype=np.float64) * scale, -largest, largest)
 
 
 def _finite(values: Sequence[float | None]) -> list[float]:

@@ -120,7 +120,9 @@ def write_jsonl(path: Path, lines: Sequence[Any]) -> None:
 def write_run(
     folder: Path, algorithm: str, seed: int, *, status: str = "finished", text: str = TEXT
 ) -> None:
-    """One whole run folder."""
+    """One whole run folder; below a folder `runs`, it is one of the comparison above."""
+    if folder.parent.name == "runs":
+        _plan(folder.parent.parent / "compare.json", folder.name, seed)
     returns = curve(algorithm, seed)
     folder.mkdir(parents=True)
     config = {**CONFIG, "algorithm": {"name": algorithm, "discount": 0.9}, "run": {"seed": seed}}
@@ -139,10 +141,22 @@ def write_run(
     write_jsonl(folder / "episodes.jsonl", transcripts)
 
 
+def _plan(file: Path, run: str, seed: int) -> None:
+    """Add a run to the record of a comparison; its label is in the folder's name."""
+    plan = json.loads(file.read_text()) if file.exists() else {"algorithms": [], "runs": []}
+    label = run.rpartition("-s")[0] or run
+    plan["version"] = colearn.__version__
+    plan["algorithms"] = sorted({*plan["algorithms"], label})
+    plan["runs"].append({"run": run, "algorithm": label, "seed": seed})
+    plan["runs"].sort(key=lambda entry: entry["run"])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(plan))
+
+
 def write_comparison(
     folder: Path, seeds: Sequence[int] = range(5), algorithms: Sequence[str] = tuple(GAINS)
 ) -> Path:
-    """Run folders below `folder/runs`, all finished, without a plan."""
+    """The folder of a comparison whose runs are all finished."""
     for algorithm in algorithms:
         for seed in seeds:
             write_run(folder / "runs" / f"{algorithm}-s{seed}", algorithm, seed)

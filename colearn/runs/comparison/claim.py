@@ -31,7 +31,7 @@ def check_claim(plan: Plan, out: Path) -> tuple[str, ...]:
     if RunFolder(out).status != "not started":
         raise CheckpointError(f"{out} holds a single run, not a comparison; {remedy}")
     if not folder.exists():
-        if folder.unplanned_runs():
+        if folder.runs_on_disk():
             raise CheckpointError(f"{out} holds runs that no comparison here made; {remedy}")
         return ()
     if difference := _difference(plan, folder.record()):

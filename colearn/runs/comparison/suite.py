@@ -115,4 +115,4 @@ def suite_config(suite: SuiteSettings, name: str) -> Config:
 
 
 def _any_finished(folder: ComparisonFolder) -> bool:
-    return any(run.status == "finished" for _, run in folder.unplanned_runs())
+    return any(run.status == "finished" for run in folder.runs_on_disk())

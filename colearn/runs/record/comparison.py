@@ -87,10 +87,9 @@ class ComparisonFolder:
         """Label and folder of every planned run."""
         return [(entry.algorithm, self.run(entry.run)) for entry in self.record().runs]
 
-    def unplanned_runs(self) -> list[tuple[str | None, RunFolder]]:
-        """Label and folder of every run on disk; the label comes from the folder's name."""
-        folders = sorted(path.parent for path in (self.path / RUNS).glob(f"*/{RUN}"))
-        return [(path.name.rpartition("-s")[0] or None, RunFolder(path)) for path in folders]
+    def runs_on_disk(self) -> list[RunFolder]:
+        """Folder of every run that has begun, planned or not."""
+        return [RunFolder(path.parent) for path in sorted((self.path / RUNS).glob(f"*/{RUN}"))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def critic_summary(label: str, runs: Sequence[Run]) -> CriticSummary | None:
         turns=turns,
         noise=noise,
         calibration=_calibration(late),
-        sentence=_judged(label, turns, noise),
+        sentence=judged(label, turns, noise),
     )
 
 
@@ -166,7 +166,7 @@ def _calibration(late: Sequence[Sequence[CriticLine]]) -> tuple[tuple[float, flo
     )
 
 
-def _judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
+def judged(label: str, turns: Sequence[TurnSummary], noise: float | None) -> str:
     """Returns a sentence that states whether three conditions hold: gradient noise limits learning,
     the returns can be explained, and the critic explains the returns. The last two are judged turn
     by turn, because a ceiling measured at one turn bounds no other turn. Of many turns, the

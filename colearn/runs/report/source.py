@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,10 @@ from colearn.contract import Headline
 from colearn.errors import CheckpointError
 from colearn.registry.given import PREFIX
 from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
-from colearn.runs.record.difference import first_difference, value_at
+from colearn.runs.record.difference import value_at
 from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table
-
-_TASK = ("task", "wrapper")
-"""Sections of the config that are equal in runs that are compared."""
-_REPEATED = (*_TASK, "algorithm", "base", "models", "critic", "agents", "players", "train")
-"""Sections of the config that are equal in runs that differ only by their seed."""
-_MEASURED = ("split", "greedy", "episodes")
-"""Settings of `evaluation` that are equal in runs that are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +62,16 @@ class Source:
 
 
 def read_source(path: Path, *, running: bool = False) -> Source:
-    """Returns the finished runs of a comparison or of a folder of runs, or a single run. running:
-    whether to include unfinished runs that have an evaluation.
+    """Returns the finished runs of a comparison, or a single run. running: whether to include
+    unfinished runs that have an evaluation.
 
-    Errors: CheckpointError if no run is finished, a file cannot be read, or runs that were not
-    started by one comparison cannot be compared.
+    Errors: CheckpointError if no run is finished, or a file cannot be read.
     """
     folder = ComparisonFolder(path)
     record = folder.record() if folder.exists() else None
-    planned: Sequence[tuple[str | None, RunFolder]]
+    planned: Sequence[tuple[str | None, RunFolder]] = [(None, RunFolder(path))]
     if record is not None:
         planned = folder.planned()
-    elif RunFolder(path).status != "not started":
-        planned = [(None, RunFolder(path))]
-    else:
-        planned = folder.unplanned_runs()
     runs, missing = [], []
     for label, run in planned:
         status = run.status
@@ -97,8 +84,6 @@ def read_source(path: Path, *, running: bool = False) -> Source:
         raise CheckpointError(
             f"{path}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
         )
-    if record is None:
-        _check_comparable(path, runs)
     compared = _compared(runs, record)
     return Source(
         folder=path,
@@ -121,37 +106,6 @@ def _changes(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
             different = [file for file in common if earlier[file] != files[file]]
             changes |= dict.fromkeys(f"{name}: {file}" for file in different[:1])
     return tuple(changes)
-
-
-def _check_comparable(path: Path, runs: Sequence[Run]) -> None:
-    """Errors: CheckpointError for two runs on different tasks or with evaluations of different
-    kinds, and for two runs under one label that are no repeats: if they have the same seed, or if
-    they differ in more than the seed."""
-    for first, second in combinations(runs, 2):
-        difference = _difference(first, second)
-        if difference is not None:
-            raise CheckpointError(
-                f"{path}: the runs in {first.folder.name} and {second.folder.name} cannot be "
-                f"compared ({difference[:300]}); report each alone: colearn report "
-                f"{second.folder.path}"
-            )
-
-
-def _difference(first: Run, second: Run) -> str | None:
-    """Returns why two runs cannot be compared; None if they can."""
-    names = _REPEATED if first.algorithm == second.algorithm else _TASK
-    configs = [masked_settings(run.folder.settings()) for run in (first, second)]
-    first_settings, second_settings = (
-        {
-            **{name: config[name] for name in names if name in config},
-            "evaluation": {k: v for k, v in config.get("evaluation", {}).items() if k in _MEASURED},
-        }
-        for config in configs
-    )
-    if difference := first_difference(first_settings, second_settings):
-        return difference
-    repeated = first.algorithm == second.algorithm and first.seed == second.seed
-    return f"both are of {first.algorithm} with seed {first.seed}" if repeated else None
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:

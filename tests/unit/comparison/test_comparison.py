@@ -250,6 +250,7 @@ def test_a_folder_with_runs_of_unknown_origin_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="holds a single run"):
         run(config(), tmp_path / "single")
     fabricated.write_comparison(tmp_path / "many", seeds=[0])
+    (tmp_path / "many" / "compare.json").unlink()
     with pytest.raises(CheckpointError, match="no comparison here made"):
         run(config(), tmp_path / "many")
 
