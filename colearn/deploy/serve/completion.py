@@ -17,7 +17,7 @@ from colearn.engines.job import Choice, Job, TokenDrawn
 from colearn.text.reasoning import AnswerStream
 from colearn.text.spans import Span, joined
 
-from .spelling import SpelledStream, Spelling
+from .spelling import Spelling
 
 
 class ChatAnswer:
@@ -43,7 +43,6 @@ class ChatAnswer:
         self._parts = [AnswerStream() for _ in job.choices]
         for part in self._parts:
             part.push(opened)
-        self._spelled = [SpelledStream(spelling, opened) for _ in job.choices if spelling]
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -70,14 +69,10 @@ class ChatAnswer:
         return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """Returns the chunk for one token; None if the answer must be complete before its function
-        calls can be parsed."""
-        if self._asked.offered:
+        """Returns the chunk for one token; None for an answer that is sent in one piece: its
+        function calls, or the share of its tokens in the content, are known at its end."""
+        if self._in_one_piece:
             return None
-        if self._spelled:
-            return self._spelled_chunk(
-                token.choice, *self._spelled[token.choice].push(token), usage
-            )
         content = self._parts[token.choice].push(token.text)
         if not content:
             return None
@@ -90,7 +85,7 @@ class ChatAnswer:
         text = self._opened + self.job.choices[choice].text
         spans, calls = self._read(text)
         content = joined(text, spans)
-        if self._asked.offered:
+        if self._in_one_piece:
             delta = message(content, calls)
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
@@ -98,9 +93,6 @@ class ChatAnswer:
             logprobs = self._logprobs(self.job.choices[choice], text, spans)
             chunk = self._chunk(choice, delta, logprobs, None, usage)
             reason = "tool_calls" if calls else reason
-        elif self._spelled:
-            tail, entries = self._spelled[choice].finish(text, spans)
-            chunk = self._spelled_chunk(choice, tail, entries, usage) or b""
         else:
             tail = self._parts[choice].finish(content)
             chunk = self._chunk(choice, {"content": tail}, None, None, usage) if tail else b""
@@ -131,13 +123,9 @@ class ChatAnswer:
             return None
         return {"content": self._spelling.whole(choice, text, spans), "refusal": None}
 
-    def _spelled_chunk(
-        self, choice: int, content: str, entries: list[dict[str, Any]], usage: bool
-    ) -> bytes | None:
-        if not entries:
-            return None
-        logprobs = {"content": entries, "refusal": None}
-        return self._chunk(choice, {"content": content}, logprobs, None, usage)
+    @property
+    def _in_one_piece(self) -> bool:
+        return bool(self._asked.offered) or self._spelling is not None
 
     def _chunk_head(self) -> dict[str, Any]:
         return {**self._head, "object": "chat.completion.chunk"}

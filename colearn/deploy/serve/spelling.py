@@ -8,10 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from colearn.deploy.client.protocol.logprobs import logprob_entry
-from colearn.engines.job import Choice, TokenDrawn, Top
+from colearn.engines.job import Choice, Top
 from colearn.rollout.agents import ChatFormat
-from colearn.rollout.agents.token_bytes import TokenBytes, token_bytes
-from colearn.text.reasoning import answer_spans, held_mark
+from colearn.rollout.agents.token_bytes import token_bytes
 from colearn.text.spans import Span, shares
 
 _ANCHOR = "x"
@@ -60,52 +59,3 @@ class Spelling:
         if not text:
             return self.chat.name(token), b""
         return text, self.chat.spelled(token) if "\ufffd" in text else text.encode()
-
-
-class SpelledStream:
-    """The content of a streamed choice, with the elements of `logprobs.content`. An element is sent
-    with the text of its token, once this text is final."""
-
-    def __init__(self, spelling: Spelling, opened: str) -> None:
-        self._spelling, self._text = spelling, opened
-        self._bytes = TokenBytes(spelling.chat)
-        self._drawn: list[TokenDrawn] = []
-        self._sent = 0
-        self._passed = opened.encode()
-        """The text of the tokens that were sent, behind the text that opened reasoning."""
-
-    def push(self, drawn: TokenDrawn) -> tuple[str, list[dict[str, Any]]]:
-        """Adds a token; returns the content that became final, with the elements of its tokens."""
-        self._text += drawn.text
-        self._drawn.append(drawn)
-        self._bytes.push(drawn.id)
-        decided = self._text[: len(self._text) - held_mark(self._text)]
-        data, end, count = decided.encode(), len(self._passed), 0
-        pieces = self._bytes.pieces[self._sent :]
-        for number, piece in enumerate(pieces, start=1):
-            end += len(piece)
-            if end > len(data):
-                break
-            if end == len(data) or data[end] & 0xC0 != 0x80:  # ends with a whole character
-                count = number
-        return self._give(pieces[:count], decided, answer_spans(decided))
-
-    def finish(self, text: str, spans: Sequence[Span]) -> tuple[str, list[dict[str, Any]]]:
-        """Returns the rest. `text` and `spans` are as for `Spelling.whole`."""
-        self._bytes.finish()
-        return self._give(self._bytes.pieces[self._sent :], text, spans)
-
-    def _give(
-        self, pieces: Sequence[bytes], text: str, spans: Sequence[Span]
-    ) -> tuple[str, list[dict[str, Any]]]:
-        _, *written = shares([self._passed, *pieces], text, spans)
-        drawn = self._drawn[self._sent : self._sent + len(pieces)]
-        entries = [
-            self._spelling.entry(
-                token.id, token.logprob, token.top, piece, share, first=not self._sent + number
-            )
-            for number, (token, piece, share) in enumerate(zip(drawn, pieces, written, strict=True))
-        ]
-        self._passed += b"".join(pieces)
-        self._sent += len(pieces)
-        return b"".join(written).decode(), entries
