@@ -100,29 +100,25 @@ class OneServer:
 
     def load_full(self, folder: Path) -> None:
         """Load the full weights in `folder`, and clear the prefix cache."""
+        refusal = "does not take the trained model's weights"
         body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        self._tell("/collective_rpc", body, refusal)
+        # a server that has loaded nothing yet may still answer from blocks of old weights
+        answer = self._tell("/reset_prefix_cache", None, refusal)
         try:
-            self.link.call("POST", "/collective_rpc", body)
-            # a server that has loaded nothing yet may still answer from blocks of old weights
-            if not read_as(CacheReset, self.link.call("POST", "/reset_prefix_cache")).success:
-                self.link.lost("kept cache blocks of the old weights: other requests are running")
-        except ServerRefused as error:
-            self.link.lost(f"does not take the trained model's weights ({error})")
+            reset = read_as(CacheReset, answer)
         except BadAnswer as error:
             self.link.lost(str(error))
+        if not reset.success:
+            self.link.lost("kept cache blocks of the old weights: other requests are running")
 
     def mark(self, version: str) -> None:
         """Set the version name of the server's weights."""
-        try:
-            self.link.call("POST", "/update_weight_version", {"new_version": version})
-        except ServerRefused as error:
-            self.link.lost(f"does not take a version of its weights ({error})")
+        body = {"new_version": version}
+        self._tell("/update_weight_version", body, "does not take a version of its weights")
 
     def command(self, path: str) -> None:
-        try:
-            self.link.call("POST", path)
-        except ServerRefused as error:
-            self.link.lost(f"does not answer {path} ({error})")
+        self._tell(path, None, f"does not answer {path}")
 
     def load_adapter(self, adapter: LoadedAdapter) -> None:
         body = {"lora_name": adapter.name, "lora_path": adapter.folder}
@@ -164,6 +160,13 @@ class OneServer:
             if self.process is None:
                 raise
             raise ServerLost(f"{error}; its log: {self.process.keep_log()}") from None
+
+    def _tell(self, path: str, body: Any, refusal: str) -> Any:
+        """Send a command; `refusal` says what it means that the server refuses it."""
+        try:
+            return self.link.call("POST", path, body)
+        except ServerRefused as error:
+            self.link.lost(f"{refusal} ({error})")
 
     def _change(self, path: str, body: Mapping[str, str], *, present: bool) -> None:
         """Add or remove one name in the server's list of adapters.

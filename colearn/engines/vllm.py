@@ -64,7 +64,7 @@ class VLLMEngine(VLLMCopy):
             )
         if any(map(cuts, roles.values())):
             self.llm.collective_rpc(score_before_cuts)
-        self.adapters.begin()
+        self.begin_adapters()
 
     @property
     def place(self) -> Hashable:
@@ -93,8 +93,7 @@ class VLLMEngine(VLLMCopy):
                 ],
                 use_tqdm=False,
                 lora_request=[
-                    _lora_request(self.adapters.of(self.adapter(request.agent)))
-                    for request in requests
+                    _lora_request(self.loaded_for(request.agent)) for request in requests
                 ],
             )
         try:

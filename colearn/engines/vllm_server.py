@@ -188,7 +188,7 @@ class VLLMServerEngine(VLLMCopy):
         started it."""
         self._pool.shutdown()
         for server in self.servers:
-            if self._ranks.first and not self._starts and self.adapters.names:
+            if self._ranks.first and not self._starts and self.adapters:
                 server.unload_adapters_of(self.run)
             server.close()
         self._folder.cleanup()
@@ -198,9 +198,9 @@ class VLLMServerEngine(VLLMCopy):
         if self._starts:
             self._each(lambda server: server.start(self, self._settings))
         self._each(lambda server: server.check(self.base, self.roles))
-        if self.adapters.names:
+        if self.adapters:
             self._mark()
-            self.adapters.begin()
+            self.begin_adapters()
         else:
             self.load_full(self.handed(plain_weights(self.base)))
 
@@ -226,9 +226,9 @@ class VLLMServerEngine(VLLMCopy):
         def held() -> Held:
             write()
             served = [server.served for server in self.servers]
-            return Held(served, self.weights_name, self.adapters.loaded)
+            return Held(served, self.weights_name, self.loaded_adapters)
 
-        served, self.weights_name, self.adapters.loaded = self._ranks.by_first(held)
+        served, self.weights_name, self.loaded_adapters = self._ranks.by_first(held)
         for server, one in zip(self.servers, served, strict=True):
             server.served = one
 
@@ -254,7 +254,7 @@ class VLLMServerEngine(VLLMCopy):
         server = self.servers[number]
         bodies = []
         for request in requests:
-            adapter = self.adapters.of(self.adapter(request.agent))
+            adapter = self.loaded_for(request.agent)
             body = {
                 "model": server.served.name if adapter is None else adapter.name,
                 "token_ids": request.history.ids.tolist(),

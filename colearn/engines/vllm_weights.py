@@ -7,7 +7,7 @@ import copy
 import shutil
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,76 +44,13 @@ class LoadedAdapter(NamedTuple):
     """Peft folder of the version."""
 
 
-class VLLMAdapters:
-    """Writes the adapters of roles to `folder` and makes vLLM load them, by `load` and `unload`.
-
-    Each version of an adapter has a separate name, and the previous version is unloaded. `run` is
-    part of each name and distinguishes different runs on one server. Roles without an adapter use
-    an adapter with zero weights if other roles have adapters: on the CPU, vLLM 0.32 applies another
-    row's adapter to a row without one (vllm#48421).
-    """
-
-    def __init__(
-        self,
-        base: Base,
-        roles: Mapping[str, AgentSpec],
-        folder: Path,
-        run: str,
-        *,
-        load: Callable[[LoadedAdapter], None],
-        unload: Callable[[LoadedAdapter], None],
-    ) -> None:
-        self._base, self._folder, self._run = base, folder, run
-        self.names = adapters_of(roles)
-        self._zeros = slots_of(roles) > len(self.names)
-        self._call_load, self._call_unload = load, unload
-        self._count = 0
-        self.loaded: dict[str, LoadedAdapter] = {}
-        """The current version of each adapter."""
-
-    def begin(self) -> None:
-        """Load all adapters from the live weights. Errors: as for `load`."""
-        for name in self.names:
-            self.write(name, adapter_weights(self._base, name))
-        if self._zeros:
-            like = adapter_weights(self._base, self.names[0])
-            zeros = {key: torch.zeros_like(tensor) for key, tensor in like.items()}
-            self._load(_ZEROS, self.names[0], zeros)
-
-    def of(self, adapter: str | None) -> LoadedAdapter | None:
-        """Return the current version of an adapter; None if requests use the base without an
-        adapter."""
-        return self.loaded.get(_ZEROS) if adapter is None else self.loaded[adapter]
-
-    def write(self, name: str, tensors: Mapping[str, Tensor]) -> None:
-        """Load a new version of an adapter; ignores adapters that no role uses. Errors: as for
-        `load`."""
-        if name in self.names:
-            self._load(name, name, tensors)
-
-    def _load(self, name: str, like: str, tensors: Mapping[str, Tensor]) -> None:
-        """Load a new version under a new name, with the settings of the adapter `like`, then unload
-        the previous version."""
-        self._count += 1
-        folder = self._folder / f"adapter-{self._count}"
-        self._base.model.peft_config[like].save_pretrained(folder)
-        _save(
-            folder / "adapter_model.safetensors",
-            {key: tensor.to("cpu").contiguous() for key, tensor in tensors.items()},
-        )
-        previous = self.loaded.get(name)
-        new = LoadedAdapter(name, f"{self._run}-{name}-{self._count}", self._count, str(folder))
-        self._call_load(new)
-        self.loaded[name] = new
-        if previous is not None:
-            self._call_unload(previous)
-            shutil.rmtree(previous.folder)
-
-
 class VLLMCopy(CheckedEngine):
     """An engine whose copy of the weights is in vLLM, in this process or in servers.
 
-    Files for vLLM are written to a temporary folder, below `folder` if a folder is given.
+    Files for vLLM are written to a temporary folder, below `folder` if a folder is given. Each
+    version of an adapter has a separate name, and the previous version is unloaded. Roles without
+    an adapter use an adapter with zero weights if other roles have adapters: on the CPU, vLLM 0.32
+    applies another row's adapter to a row without one (vllm#48421).
     """
 
     lowest_temperature = LOWEST_TEMPERATURE
@@ -129,17 +66,13 @@ class VLLMCopy(CheckedEngine):
         super().__init__(base, roles, tolerance=tolerance)
         self._folder = _weights_folder(folder)
         self.run = uuid.uuid4().hex[:12]
-        """Name that no other run has."""
+        """Part of each adapter's name, which distinguishes different runs on one server."""
         self.sleeps = self.asleep = False
         """`sleeps`: whether vLLM releases its memory in `rest`."""
-        self.adapters = VLLMAdapters(
-            base,
-            roles,
-            self.folder,
-            self.run,
-            load=self.load_adapter,
-            unload=self.unload_adapter,
-        )
+        self.adapters = adapters_of(roles)
+        self.loaded_adapters: dict[str, LoadedAdapter] = {}
+        """The current version of each adapter."""
+        self._versions_written = 0
 
     @property
     def folder(self) -> Path:
@@ -162,15 +95,34 @@ class VLLMCopy(CheckedEngine):
     @abstractmethod
     def wake_up(self) -> None: ...
 
+    def begin_adapters(self) -> None:
+        """Load all adapters from the live weights."""
+        for name in self.adapters:
+            self._load_version(name, name, adapter_weights(self.base, name))
+        if slots_of(self.roles) > len(self.adapters):
+            first = self.adapters[0]
+            like = adapter_weights(self.base, first)
+            zeros = {key: torch.zeros_like(tensor) for key, tensor in like.items()}
+            self._load_version(_ZEROS, first, zeros)
+
+    def loaded_for(self, agent: str) -> LoadedAdapter | None:
+        """Return the current version of an agent's adapter; None if its requests use the base
+        without an adapter."""
+        adapter = self.adapter(agent)
+        return (
+            self.loaded_adapters.get(_ZEROS) if adapter is None else self.loaded_adapters[adapter]
+        )
+
     def write(self, updates: Sequence[WeightUpdate]) -> None:
-        """Load updates. An adapter's new version has a new name, so only full weights require an
-        empty prefix cache."""
+        """Load updates; adapters that no role uses are ignored. An adapter's new version has a new
+        name, so only full weights require an empty prefix cache."""
         self.wake()
         for update in updates:
             if update.full is not None:
                 self.load_full(self.handed(update.full))
             for name, tensors in update.adapters.items():
-                self.adapters.write(name, tensors)
+                if name in self.adapters:
+                    self._load_version(name, name, tensors)
 
     def rest(self) -> None:
         if self.sleeps and not self.asleep:
@@ -188,11 +140,29 @@ class VLLMCopy(CheckedEngine):
         tied head keeps a packed copy, which vLLM makes anew from the head's own name only."""
         return weights if self.base.device.type == "cpu" else each_once(weights)
 
-    def write_model(self) -> Path:
-        """Write the live model with its tokenizer; returns the folder, with which vLLM starts."""
+    def write_model(self) -> None:
+        """Write the live model with its tokenizer to the folder with which vLLM starts."""
         tokenizer = next(iter(self.roles.values())).chat_format.tokenizer
         write_model(self.folder / "model", self.base, tokenizer)
-        return self.folder / "model"
+
+    def _load_version(self, name: str, like: str, tensors: Mapping[str, Tensor]) -> None:
+        """Load a new version of an adapter, with the settings of the adapter `like`, then unload
+        the previous version."""
+        self._versions_written += 1
+        number = self._versions_written
+        folder = self.folder / f"adapter-{number}"
+        self.base.model.peft_config[like].save_pretrained(folder)
+        _save(
+            folder / "adapter_model.safetensors",
+            {key: tensor.to("cpu").contiguous() for key, tensor in tensors.items()},
+        )
+        previous = self.loaded_adapters.get(name)
+        new = LoadedAdapter(name, f"{self.run}-{name}-{number}", number, str(folder))
+        self.load_adapter(new)
+        self.loaded_adapters[name] = new
+        if previous is not None:
+            self.unload_adapter(previous)
+            shutil.rmtree(previous.folder)
 
 
 def _weights_folder(above: str | None) -> TemporaryDirectory[str]:
