@@ -14,8 +14,8 @@ from colearn.contract.types import Action
 from .batches import BatchQueue
 from .history import TokenHistory
 from .timeline import Timed
+from .turns import turns_of
 from .weight_sync import WeightSync
-from .worker import turns_of
 
 Listener = Callable[[str], None]
 """Receives the text of an action in pieces while the action is sampled; may be called from any

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, Protocol, TypeVar
-from weakref import WeakValueDictionary
+
+from .turns import Turns, turns_of
 
 Job = TypeVar("Job")
 Event = TypeVar("Event")
 
-Answer = asyncio.Future[Any] | Future[Any]
-"""A future of an event loop or of a waiting thread."""
-Ended = tuple[Answer, Any, BaseException | None]
+Ended = tuple[asyncio.Future[Any], Any, BaseException | None]
 """A tuple of a future, its result, and its error (None if there is no error)."""
 
 IDLE = 2.0
@@ -65,48 +63,6 @@ class WorkerStopped(Exception):
 
 class QueueFull(Exception):
     """Raised when the queue of requests is full."""
-
-
-class Turns:
-    """A lock for engines that must run one at a time, because they share a processor or the global
-    state of a library."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._drawn = self._served = 0
-
-    @property
-    def another_waits(self) -> bool:
-        """Whether another engine waits for its turn."""
-        return self._drawn > self._served + 1
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Context manager that waits for the caller's turn (first come, first served) and ends the
-        turn on exit."""
-        with self._changed:
-            number = self._drawn
-            self._drawn += 1
-            self._changed.wait_for(lambda: self._served == number)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._served += 1
-                self._changed.notify_all()
-
-
-_turns: WeakValueDictionary[Hashable, Turns] = WeakValueDictionary()
-_known = threading.Lock()
-
-
-def turns_of(place: Hashable) -> Turns:
-    """The `Turns` that all engines with the same place share."""
-    with _known:
-        turns = _turns.get(place)
-        if turns is None:
-            turns = _turns[place] = Turns()
-        return turns
 
 
 class Worker(Generic[Job, Event]):
@@ -285,11 +241,7 @@ def hand_over(ended: Iterable[Ended]) -> None:
     """
     by_loop: dict[asyncio.AbstractEventLoop, list[Ended]] = {}
     for completion in ended:
-        future = completion[0]
-        if isinstance(future, asyncio.Future):
-            by_loop.setdefault(future.get_loop(), []).append(completion)
-        elif future.set_running_or_notify_cancel():
-            _end(completion)
+        by_loop.setdefault(completion[0].get_loop(), []).append(completion)
     for loop, completions in by_loop.items():
         try:
             loop.call_soon_threadsafe(_end_open, completions)

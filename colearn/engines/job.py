@@ -3,9 +3,11 @@ reports."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +15,6 @@ from torch import Tensor
 
 from colearn.contract import TokenHistory, TokenRequest
 from colearn.contract.types import Finish
-from colearn.contract.worker import Answer
 from colearn.rollout.agents import ChatFormat
 
 from .growing_text import GrowingText
@@ -89,7 +90,7 @@ class Job:
         streams: bool = False,
         receive: Callable[[Event], None] = lambda event: None,
         arrived: float | None = None,
-        answer: Answer | None = None,
+        answer: asyncio.Future[Any] | None = None,
     ) -> None:
         """`chat` defines the ids that end an action and the decoding of ids to text. `receive` is
         called with each event; Done or Failed is the last event. With `streams`, each sampled token

@@ -6,9 +6,9 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from weakref import ref
 
 import torch
@@ -17,7 +17,7 @@ from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, W
 from colearn.contract.batches import Tick
 from colearn.contract.types import Action
 from colearn.contract.weight_sync import LoadedWeights, Publish
-from colearn.contract.worker import Answer, Ended, Worker, hand_over
+from colearn.contract.worker import Ended, Worker, hand_over
 from colearn.models.base import Base
 from colearn.models.torch_settings import LARGE, parameter_count
 from colearn.models.weight_update import plain_weights
@@ -93,18 +93,20 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         if not request.seeds:
             return []
         answer: asyncio.Future[list[TokenAnswer]] = asyncio.get_running_loop().create_future()
-        self._tick.add(self._job(request, answer))
+        job = self._job(request, answer)
+        answer.add_done_callback(partial(_cancel, ref(job)))
+        self._tick.add(job)
         return await answer
 
     def generate(self, requests: Sequence[TokenRequest]) -> list[list[TokenAnswer]]:
         """Answer all requests as one batch, in the calling thread. Jobs of the worker thread that
         are not finished decode in the same steps."""
-        answers: list[Future[list[TokenAnswer]]] = [Future() for _ in requests]
-        jobs = [job for job in map(self._job, requests, answers) if job.rows]
+        jobs = [self._job(request) for request in requests]
         decoder = self._decoder
         with self._prepared():
             for job in jobs:
-                decoder.submit(job)
+                if job.rows:
+                    decoder.submit(job)
             try:
                 while any(job.left for job in jobs):
                     decoder.step()
@@ -112,10 +114,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             except BaseException as error:
                 _fail(decoder.drop_all(), error)
                 raise
-        return [
-            answer.result() if request.seeds else []
-            for request, answer in zip(requests, answers, strict=True)
-        ]
+        return [_answers(job) for job in jobs]
 
     def follow(self, sources: Sequence[Publish]) -> None:
         """Let the copy of the weights follow `sources`. Without a copy, the engine uses the
@@ -156,11 +155,13 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             finally:
                 self.base.unpack()  # an update may follow
 
-    def _job(self, request: TokenRequest, answer: Answer) -> Job:
+    def _job(
+        self, request: TokenRequest, answer: asyncio.Future[list[TokenAnswer]] | None = None
+    ) -> Job:
         if not len(request.history):
             raise ValueError(f"agent '{request.agent}' is asked to act on an empty history")
         role = self.roles[request.agent]
-        job = Job(
+        return Job(
             request,
             role.chat_format,
             adapter=role.adapter,
@@ -168,8 +169,6 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             receive=_text_to(request.listener),
             answer=answer,
         )
-        answer.add_done_callback(partial(_cancel, ref(job)))
-        return job
 
 
 def _copied(base: Base, device: torch.device | None) -> Base:
@@ -189,7 +188,7 @@ def _copied(base: Base, device: torch.device | None) -> Base:
     return copied if device is None else copied.to(device)
 
 
-def _cancel(reference: ref[Job], answer: Answer) -> None:
+def _cancel(reference: ref[Job], answer: asyncio.Future[Any]) -> None:
     """Cancels a job whose answer was cancelled, so that its rows are freed."""
     job = reference()
     if job is not None and answer.cancelled():
@@ -197,9 +196,14 @@ def _cancel(reference: ref[Job], answer: Answer) -> None:
 
 
 def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
+    """Pass events to their jobs' listeners, and answers to those who await them. An error of a
+    listener of `generate` is raised."""
     ended: list[Ended] = []
     for job, event in events:
-        if job.cancelled or job.answer is None:
+        if job.cancelled:
+            continue
+        if job.answer is None:
+            job.receive(event)
             continue
         try:
             job.receive(event)
@@ -208,9 +212,9 @@ def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
             ended.append((job.answer, None, error))
             continue
         if isinstance(event, Done):
-            seconds = time.perf_counter() - job.began
-            ended.append((job.answer, [_answer(choice, seconds) for choice in job.choices], None))
-    hand_over(ended)
+            ended.append((job.answer, _answers(job), None))
+    if ended:
+        hand_over(ended)
 
 
 def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:
@@ -218,14 +222,19 @@ def _fail(jobs: Sequence[Job], error: BaseException | None) -> None:
     hand_over((job.answer, None, ended) for job in jobs if job.answer is not None)
 
 
-def _answer(choice: Choice, seconds: float) -> TokenAnswer:
-    action = Action(
+def _answers(job: Job) -> list[TokenAnswer]:
+    """The answers of a job that has ended."""
+    seconds = time.perf_counter() - job.began
+    return [TokenAnswer(_action(choice), choice.history, seconds) for choice in job.choices]
+
+
+def _action(choice: Choice) -> Action:
+    return Action(
         text=choice.text,
         tokens=tuple(choice.tokens),
         logprobs=tuple(choice.logprobs),
         finish=choice.finish,
     )
-    return TokenAnswer(action, choice.history, seconds)
 
 
 def _text_to(listener: Listener | None) -> Callable[[Event], None]:

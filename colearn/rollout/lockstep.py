@@ -17,7 +17,7 @@ from colearn.errors import TaskError
 from colearn.rollout.agents.language import Language
 
 from .counts import Counts
-from .event_loop import EventLoop
+from .executors import CallingThread
 from .growth import Branch, Growth, StepArguments
 from .idle import needs_main_thread, timed, waits
 
@@ -67,14 +67,11 @@ class Lockstep:
             resumed = [growth.start() for growth in growths]
         turns = [_Turn(n, growths[n], at) for n, live in enumerate(resumed) for at in live]
         at_once = all(growth.task.steps_at_once for growth in growths)
-        with (
-            ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads,
-            EventLoop() as loop,
-        ):
+        with ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads:
             steps = _Steps(self.pool, threads if at_once else None)
             while turns:
                 turns.sort(key=lambda turn: (turn.tree, turn.at[0].path))
-                self._act(turns, loop)
+                self._act(turns)
                 self._execute(turns, steps)
                 turns = [
                     _Turn(turn.tree, turn.growth, at)
@@ -82,11 +79,11 @@ class Lockstep:
                     for at in turn.growth.settle(turn.at, turn.children, turn.tried)
                 ]
 
-    def _act(self, turns: Sequence[_Turn], loop: EventLoop) -> None:
+    def _act(self, turns: Sequence[_Turn]) -> None:
         """Ask the players of all acting agents."""
         asked = [(turn, request) for turn in turns for request in turn.growth.requests(turn.at)]
         requests = [replace(request, greedy=self.greedy) for _, request in asked]
-        answers, seconds = _answers(requests, loop)
+        answers, seconds = _answers(requests)
         for (turn, request), candidates in zip(asked, answers, strict=True):
             turn.candidates[request.seat] = candidates
             self.counts.answered(candidates)
@@ -117,12 +114,10 @@ class Lockstep:
             turns = [turn for turn, *_ in planned]
 
 
-def _answers(
-    requests: Sequence[ActionRequest], loop: EventLoop
-) -> tuple[list[list[TokenAnswer]], float]:
+def _answers(requests: Sequence[ActionRequest]) -> tuple[list[list[TokenAnswer]], float]:
     """Ask all players of a turn: each engine for one batch, other players one request at a time.
-    Engines at different places run concurrently. Returns the answers, and the seconds of the
-    slowest player."""
+    Engines at different places, and other players, run concurrently. Returns the answers, and the
+    seconds of the slowest player."""
     answers: list[list[TokenAnswer]] = [[] for _ in requests]
     places: dict[Hashable, dict[int, list[_Asked]]] = {}
     others: list[int] = []
@@ -143,19 +138,24 @@ def _answers(
             seconds.append(time.perf_counter() - began)
         return seconds
 
-    async def act() -> list[list[TokenAnswer]]:
-        return await asyncio.gather(*(requests[n].player.act(requests[n]) for n in others))
-
-    pending = loop.start(act()) if others else None
-    if len(places) > 1:
+    def of_engines() -> list[float]:
+        if len(places) < 2:
+            return [one for engines in places.values() for one in generate(engines)]
         with ThreadPoolExecutor(len(places), thread_name_prefix="engine") as threads:
-            seconds = [one for each in threads.map(generate, places.values()) for one in each]
-    else:
-        seconds = [one for engines in places.values() for one in generate(engines)]
-    if pending is not None:
-        for number, given in zip(others, pending.result(), strict=True):
-            answers[number] = given
-            seconds += [answer.seconds for answer in given]
+            return [one for each in threads.map(generate, places.values()) for one in each]
+
+    if not others:
+        return answers, max(of_engines(), default=0.0)
+    caller = CallingThread()
+
+    async def all_players() -> tuple[list[float], list[list[TokenAnswer]]]:
+        acting = (requests[number].player.act(requests[number]) for number in others)
+        return await asyncio.gather(caller(of_engines), asyncio.gather(*acting))
+
+    seconds, of_others = caller.run(all_players())
+    for number, given in zip(others, of_others, strict=True):
+        answers[number] = given
+        seconds += [answer.seconds for answer in given]
     return answers, max(seconds, default=0.0)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +14,8 @@ from asking import token_request
 from tiny import cast
 
 from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
-from colearn.engines.transformers import TransformersEngine
+from colearn.engines.job import Done, Event, Job
+from colearn.engines.transformers import TransformersEngine, _answers
 
 Drawn = dict[int, list[TokenAnswer]]
 Due = Callable[[int, Drawn], TokenRequest | None]
@@ -44,9 +44,9 @@ class Later:
             for number, one in list(self.due.items()):
                 if (request := one(self.step, self.answers)) is not None:
                     del self.due[number]
-                    answer: Future[list[TokenAnswer]] = Future()
-                    answer.add_done_callback(partial(self.answer, number))
-                    worker.submit(self.generator._job(request, answer))
+                    job = self.generator._job(request)
+                    job.receive = partial(self.receive, number, job)
+                    worker.submit(job)
             joining = joins(len(worker._arrived))
             if joining and worker._arrived:
                 self.takes.append((self.step, len(worker._arrived)))
@@ -58,10 +58,11 @@ class Later:
         assert self.all_answered.wait(60)
         worker._joins = joins
 
-    def answer(self, number: int, answer: Future[list[TokenAnswer]]) -> None:
-        self.answers[number], self.answered[number] = answer.result(), self.step
-        if len(self.answers) == self.count:
-            self.all_answered.set()
+    def receive(self, number: int, job: Job, event: Event) -> None:
+        if isinstance(event, Done):
+            self.answers[number], self.answered[number] = _answers(job), self.step
+            if len(self.answers) == self.count:
+                self.all_answered.set()
 
 
 def asked(
@@ -140,18 +141,6 @@ def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
         check_same(arrivals.answers[number], alone(generator, request))
 
 
-def test_a_request_joins_forks_that_share_their_history(
-    generator: TransformersEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    requests = asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
-    copies = [alone(generator, request) for request in requests]
-    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
-    arrivals = Later(generator, at(0, requests[0]), at(8, requests[1]))
-    arrivals.run()
-    for number, expected in enumerate(copies):
-        check_same(arrivals.answers[number], expected)
-
-
 def test_a_history_goes_on_in_the_batch_in_which_it_began(
     generator: TransformersEngine,
 ) -> None:
@@ -225,6 +214,20 @@ def test_a_request_that_nobody_awaits_any_more_frees_its_row(
 
     asyncio.run(given_up())
     alone(generator, asked(20, 4))
+    assert not generator._decoder.busy
+
+
+def test_a_listener_that_raises_ends_the_batch_of_its_caller() -> None:
+    """The request had no row any more and was never complete: the caller waited for ever."""
+    team = cast(("ada",), max_tokens=4)
+    generator = team.generators[id(team.bases["ada"])]
+
+    def listener(text: str) -> None:
+        raise RuntimeError("nobody listens")
+
+    heard = token_request(team.voices, "ada", (5, 6, 7), (1,), listener=listener)
+    with pytest.raises(RuntimeError, match="nobody listens"):
+        generator.generate([heard, token_request(team.voices, "ada", (5, 6, 7), (1,))])
     assert not generator._decoder.busy
 
 

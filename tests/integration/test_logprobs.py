@@ -35,7 +35,6 @@ from updates import new_updater
 
 from colearn.contract import Sampling
 from colearn.contract.types import Action
-from colearn.engines.branched_slab import BranchedSlab
 from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError
 from colearn.methods.loss.policy_gradient import PolicyGradient
@@ -65,35 +64,11 @@ def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
     assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
 
 
-@pytest.fixture
-def branched(monkeypatch):
-    """Lets all forks share their history; a list of the masks of such forks."""
-    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
-    monkeypatch.setattr("colearn.engines.branched_slab.WASTE", 10**9)
-    masks, before = [], BranchedSlab.mask
-
-    def mask(self, *given):
-        masks.append(before(self, *given))
-        return masks[-1]
-
-    monkeypatch.setattr(BranchedSlab, "mask", mask)
-    return masks
-
-
-@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
-@pytest.mark.parametrize("shape", [KaryTree(3), Cross(2)], ids=["tree", "cross"])
-def test_forks_that_share_their_history_have_the_same_logprobs(kind, shape, branched):
-    team = cast(kind=kind)
-    assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
-    assert branched
-
-
-def test_forks_in_half_precision_have_the_same_logprobs(branched):
+def test_forks_in_half_precision_have_the_same_logprobs():
     team = cast()
     for base in team.bases.values():
         base.compute = torch.bfloat16
     assert worst(team, play(Notes(ends=True, items=5), team, KaryTree(3))) < 0.02
-    assert not branched  # 0.03 if they share their history
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)

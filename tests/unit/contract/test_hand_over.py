@@ -1,13 +1,10 @@
-"""Results that one thread hands to coroutines and threads that await them."""
+"""Results that one thread hands to coroutines that await them."""
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
 from threading import Thread
 from typing import Any
-
-import pytest
 
 from colearn.contract.worker import hand_over
 
@@ -54,12 +51,3 @@ def test_nothing_happens_for_a_loop_that_has_closed() -> None:
     future = asyncio.run(pending())
     from_a_thread((future, "late", None))
     assert not future.done()
-
-
-def test_a_waiting_thread_gets_its_result_or_error() -> None:
-    one: Future[str] = Future()
-    two: Future[str] = Future()
-    hand_over([(one, "a", None), (two, None, KeyError("b"))])
-    assert one.result() == "a"
-    with pytest.raises(KeyError):
-        two.result()

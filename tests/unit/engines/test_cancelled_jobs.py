@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,14 +153,22 @@ def test_a_stream_that_is_cancelled_is_told_nothing_more_than_a_token(team: Cast
 
 
 def test_an_answer_that_its_caller_has_given_up_is_cancelled_and_one_that_came_is_not(
-    team: Cast,
+    team: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (generator,) = team.generators.values()
     request = token_request(team.voices, "ada", range(5), (1,))
-    given_up, answered = Future[Any](), Future[Any]()
-    jobs = [generator._job(request, answer) for answer in (given_up, answered)]
-    given_up.cancel()
-    answered.set_result([])
+    jobs: list[Job] = []
+    monkeypatch.setattr(generator._tick, "add", jobs.append)
+
+    async def both() -> None:
+        given_up, answered = [asyncio.create_task(generator.submit(request)) for _ in range(2)]
+        await asyncio.sleep(0)
+        given_up.cancel()
+        assert jobs[1].answer is not None
+        jobs[1].answer.set_result([])
+        await asyncio.gather(given_up, answered, return_exceptions=True)
+
+    asyncio.run(both())
     assert [one.cancelled for one in jobs] == [True, False]
 
 
