@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from colearn.contract import Parts
+from colearn.contract.anneal import MEAN
 
 from .settings import Config
 
-_V, _MEAN = "v", 0.5
+_V = "v"
 
 
 def with_critic_baseline(config: Config, parts: Parts, recorded: Config | None = None) -> Config:
@@ -35,6 +36,6 @@ def with_critic_baseline(config: Config, parts: Parts, recorded: Config | None =
     elif parts.critic is None:
         return config
     else:
-        mean = parts.critic.value == _V and parts.value_loss.expectile == _MEAN
+        mean = parts.critic.value == _V and parts.value_loss.expectile == MEAN
         baseline = "item" if mean and critic.share is None else "none"
     return config.model_copy(update={"critic": critic.model_copy(update={"baseline": baseline})})

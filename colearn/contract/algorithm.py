@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar
 
-from colearn.contract.anneal import left
+from colearn.contract.anneal import MEAN, faded
 from colearn.contract.bounds import Anneal, Expectile, Positive, check_bounds
 from colearn.contract.types import Tree
 from colearn.errors import ConfigError
@@ -35,7 +35,7 @@ class ValueLoss:
     """Whether the targets and advantages of all epochs come from the critic as it was at rollout.
     Freezing avoids a bias: after the first optimiser step, the current critic has already been
     trained on the returns of this rollout."""
-    expectile: Expectile = 0.5
+    expectile: Expectile = MEAN
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
@@ -54,12 +54,12 @@ class ValueLoss:
     def at(self, done: float) -> ValueLoss:
         """Returns the settings that apply when the fraction `done` of the training budget has been
         used."""
-        expectile = 0.5 + (self.expectile - 0.5) * left(self.anneal_fraction, done)
-        return replace(self, expectile=expectile, anneal_fraction=None)
+        level = faded(self.expectile, self.anneal_fraction, done)
+        return replace(self, expectile=level, anneal_fraction=None)
 
     def risk_neutral(self) -> ValueLoss:
         """Returns the settings that apply after random rewards have been detected."""
-        return replace(self, expectile=0.5) if self.if_deterministic else self
+        return replace(self, expectile=MEAN) if self.if_deterministic else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

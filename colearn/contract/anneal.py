@@ -8,3 +8,14 @@ def left(anneal_fraction: float | None, done: float) -> float:
     used. `anneal_fraction` is the fraction at which the factor reaches 0; if it is None, the factor
     stays 1."""
     return 1.0 if anneal_fraction is None else max(0.0, 1.0 - done / anneal_fraction)
+
+
+MEAN = 0.5
+"""The level tau at which an expectile equals the mean."""
+
+
+def faded(level: float, anneal_fraction: float | None, done: float) -> float:
+    """Expectile level after the fraction `done` of the training budget. The level anneals linearly
+    to 1/2 (the mean) until the fraction `anneal_fraction` of the budget is used. With None, the
+    level is constant."""
+    return MEAN + (level - MEAN) * left(anneal_fraction, done)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from colearn.contract.types import Action
+from colearn.contract.types import Action, AnswerLimits
 
 from .batches import BatchQueue
 from .history import TokenHistory
@@ -37,6 +37,20 @@ class Sampling:
     stop: tuple[str, ...] = ()
     """Strings that end an action; the action's text includes the token that completes a stop
     string."""
+
+    def within(self, limits: AnswerLimits | None, room: int | None) -> Sampling:
+        """These parameters with the smallest of three token limits: `max_tokens`, the limit of an
+        observation's `limits`, and `room`, the model's maximum length minus the length of the
+        history (None: unlimited). The stop strings of `limits` are added."""
+        max_tokens, stop = self.max_tokens, self.stop
+        if room is not None:
+            max_tokens = min(max_tokens, room)
+        if limits is not None:
+            max_tokens = min(max_tokens, limits.max_tokens or max_tokens)
+            stop = tuple(dict.fromkeys((*stop, *limits.stop)))
+        if (max_tokens, stop) == (self.max_tokens, self.stop):
+            return self
+        return replace(self, max_tokens=max_tokens, stop=stop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
-"""Experience: sources of rollout trees for updates."""
+"""Experience: the source of rollout trees for updates."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -30,9 +29,11 @@ class TrainingPoint:
     """Fraction of the training budget used so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingEpisodes:
-    """Training episodes of a run: selects items and grows their trees."""
+@dataclass(kw_only=True)
+class Experience:
+    """The source of trees for a run's updates: selects items and grows their trees, on demand and
+    with the newest weights. Every process has a separate instance, all processes make the same
+    calls, and each process grows its share of the trees."""
 
     task: DecPOMDP[Any, Any]
     items: Sequence[Any]
@@ -45,6 +46,7 @@ class TrainingEpisodes:
     count: int
     """Number of episodes per iteration."""
     order: Literal["lockstep", "free"]
+    processes: Processes
     at_once: int | None = None
     """Maximum number of episodes that grow at the same time in each process; None: all."""
     uncertainty: Uncertainty | None = None
@@ -84,18 +86,14 @@ class TrainingEpisodes:
             uncertainty=self.uncertainty,
         )
 
-
-class Experience(ABC):
-    """The source of trees for a run's updates. Every process has a separate instance, and all
-    processes make the same calls."""
-
-    @abstractmethod
     def take(
         self, at: TrainingPoint, *, pool: Executor | None = None
     ) -> tuple[Sequence[Tree[Any]], Counts]:
         """Returns the trees for the next update, which are identical on all ranks, and the cost
         counts since the last call. `pool` runs the steps of tasks. The first call after a resume
         starts at `at`."""
+        first, items = self.processes.share_of(self.draw(at))
+        return self.processes.exchange(lambda: self.grow(at, items, first=first, pool=pool))
 
     def sampled_at(self, at: TrainingPoint) -> float:
         """Returns the used fraction of the training budget that determined the sampling
@@ -108,42 +106,22 @@ class Experience(ABC):
         finished."""
         return True
 
-    def published(self, at: TrainingPoint) -> None:  # noqa: B027 - what grows on demand has nothing to do
-        """Called after an update: if `refresh` returned True, once every generator has the weights
-        of `at.iteration`; if it returned False, while generators keep the previous weights."""
-
-    def settle(self) -> None:  # noqa: B027 - what grows on demand has nothing to wait for
+    def settle(self) -> None:
         """Wait until generators are idle, for an evaluation or new weights."""
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the trees that `take` returned last."""
         return {}
 
-    def save(self, folder: Path) -> None:  # noqa: B027 - what grows on demand has no state
+    def save(self, folder: Path) -> None:
         """Write the state to the folder of the learners' states; only the main process calls
         this."""
 
-    def restore(self, folder: Path, at: TrainingPoint) -> None:  # noqa: B027
+    def restore(self, folder: Path, at: TrainingPoint) -> None:
         """Restore the state of a checkpoint, after the learners have loaded their states.
 
         Errors: CheckpointError for a state that cannot be read.
         """
 
-    def close(self) -> None:  # noqa: B027 - what grows on demand holds nothing
+    def close(self) -> None:
         """Stop growing trees; `take` must not be called again."""
-
-
-@dataclass(frozen=True, slots=True)
-class SynchronousRollouts(Experience):
-    """Grows trees on demand with the newest weights; each process grows its share of the trees."""
-
-    episodes: TrainingEpisodes
-    processes: Processes
-
-    def take(
-        self, at: TrainingPoint, *, pool: Executor | None = None
-    ) -> tuple[Sequence[Tree[Any]], Counts]:
-        first, items = self.processes.share_of(self.episodes.draw(at))
-        return self.processes.exchange(
-            lambda: self.episodes.grow(at, items, first=first, pool=pool)
-        )

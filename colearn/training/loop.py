@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import nan
 from pathlib import Path
 from types import TracebackType
@@ -24,13 +25,12 @@ from colearn.rollout.counts import Counts
 from colearn.rollout.size import oversized
 from colearn.runs.record import Best, Progress, RunFolder, RunRecord, RunWriter
 from colearn.runs.record.place import named_folder
-from colearn.text.budget import exceeds, large_iteration
 from colearn.text.notes import note
 
 from .checkpoint_manager import CheckpointManager
 from .default_generator import with_default_generator
 from .evaluation.evaluate import evaluate_run, exact_evaluator
-from .experience import Experience, SynchronousRollouts, TrainingEpisodes, TrainingPoint
+from .experience import Experience, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
 from .iteration_metrics import RunClock, rollout_metrics
@@ -99,20 +99,7 @@ class Experiment:
             else:
                 self._publish()
                 restore_parts(resumed, run, self.updater)
-            self.episodes = TrainingEpisodes(
-                task=run.task,
-                items=items,
-                players=self.team.players,
-                rollout=run.parts.rollout,
-                credit=run.parts.credit,
-                cast=run.cast,
-                seed=run.config.run.seed,
-                count=run.config.train.episodes,
-                order=run.config.run.order,
-                at_once=run.config.train.at_once,
-                uncertainty=None if self.updater is None else self.updater.surprise,
-            )
-            self.experience: Experience = self._experience()
+            self.experience = self._experience(items)
             resources.callback(lambda: self.experience.close())
             if resumed is not None:
                 self.experience.restore(self.checkpoints.loaded, self._at)
@@ -125,15 +112,28 @@ class Experiment:
         if self.updater is not None:
             self.updater.changing = self.interruption.hold
 
-    def _experience(self) -> Experience:
+    def _experience(self, items: Sequence[Any]) -> Experience:
         run = self.team.run
         staleness = run.config.train.staleness if run.algorithm.learns else 0
-        if not staleness:
-            return SynchronousRollouts(self.episodes, self.processes)
-        for generator in self.team.engines:
-            generator.lags = True
-        return StaleRollouts(
-            self.episodes, self.processes, self.team.learners, self._publish, staleness
+        source: Callable[..., Experience] = Experience
+        if staleness:
+            for generator in self.team.engines:
+                generator.lags = True
+            learners, publish = self.team.learners, self._publish
+            source = partial(StaleRollouts, learners=learners, publish=publish, staleness=staleness)
+        return source(
+            task=run.task,
+            items=items,
+            players=self.team.players,
+            rollout=run.parts.rollout,
+            credit=run.parts.credit,
+            cast=run.cast,
+            seed=run.config.run.seed,
+            count=run.config.train.episodes,
+            order=run.config.run.order,
+            processes=self.processes,
+            at_once=run.config.train.at_once,
+            uncertainty=None if self.updater is None else self.updater.surprise,
         )
 
     def _publish(self) -> None:
@@ -177,6 +177,8 @@ class Experiment:
         self.listeners.start(resumed=self._resumed)
         if self._pool is not None:
             self._summary.elsewhere = self._pool.costs
+        if not self.progress.iteration:
+            self._tell_large_iteration()
 
     @property
     def over(self) -> bool:
@@ -243,7 +245,7 @@ class Experiment:
     def trees(self) -> list[Tree[Any]]:
         """Returns the trees of the next update, grown with the current weights. The run's state
         does not change: the next update grows the same trees again."""
-        return self.episodes.grow(self._at, self.episodes.draw(self._at))[0]
+        return self.experience.grow(self._at, self.experience.draw(self._at))[0]
 
     @property
     def _at(self) -> TrainingPoint:
@@ -308,16 +310,11 @@ class Experiment:
     def _iteration(self) -> dict[str, float]:
         updater = self.updater
         assert updater is not None, "a run without an updater is over"
-        told = self.progress.iteration > 0 or self._tell_large_iteration()
         staleness = self.team.run.config.train.staleness
         started, switches = time.perf_counter(), SwitchState(generating=staleness > 0)
         with self._kept_if_lost():
             trees, counts = self.experience.take(self._at, pool=self._pool)
         rolled = time.perf_counter()
-        budget = self.team.run.config.train.environment_steps
-        if not told and exceeds(counts.joint_actions, budget):
-            size = f"{counts.joint_actions:,}"
-            note(f"train.environment_steps: {large_iteration(size, budget)}")
         self.listeners.rollout(trees)
         switches.check("the code of the task or of the algorithm's parts")
         if not self.team.run.config.train.staleness:
@@ -328,20 +325,18 @@ class Experiment:
         switches.check("the code of the algorithm's parts")
         return metrics
 
-    def _tell_large_iteration(self) -> bool:
-        """Report on stderr, before the first rollout, that one iteration may exceed the budget.
-        Returns whether it was reported."""
+    def _tell_large_iteration(self) -> None:
+        """Report on stderr that one iteration may exceed the budget."""
         run = self.team.run
         line = oversized(
             run.task,
-            self.episodes.items,
+            self.experience.items,
             run.parts.rollout,
             episodes=run.config.train.episodes,
             budget=run.budget,
         )
         if line is not None:
             note(f"train.environment_steps: {line}")
-        return line is not None
 
     @property
     def _abandons(self) -> bool:
@@ -383,7 +378,6 @@ class Experiment:
         try:
             if self.experience.refresh(self._at):
                 self._publish()
-            self.experience.published(self._at)
         except ServerLost as error:  # raised once the iteration is complete, and then kept
             lost = error
         ended = time.perf_counter()

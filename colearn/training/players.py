@@ -9,7 +9,6 @@ from colearn.contract import Learner, NetworkKey, Player, TokenEngine
 from colearn.errors import MissingExtra
 from colearn.models.load import Tokenizers
 from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program
-from colearn.rollout.agents.language import no_version
 
 
 def agent_spec(
@@ -44,12 +43,11 @@ def language_player(
 ) -> Language:
     """Returns one of the run's `speakers`, whose actions the engine generates."""
     agent, key = run.speakers[name]
-    learner = learners.get(key)
     return Language(
         engine=engine,
         agent=name,
         spec=spec,
-        weights_version=no_version if learner is None else lambda: learner.steps,
+        learner=learners.get(key),
         truncates=run.config.language_agents[agent].overflow == "truncate",
     )
 

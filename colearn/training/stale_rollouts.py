@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from colearn.contract import Learner, NetworkKey, WeightCopy
 from colearn.contract.types import Tree
 from colearn.rollout.counts import Counts
 
-from .experience import Experience, TrainingEpisodes, TrainingPoint
-from .processes import Grown, Processes
+from .experience import Experience, TrainingPoint
+from .processes import Grown
 
 _FOLDER, _AT = "behaviour", "at.json"
 
@@ -33,6 +33,7 @@ class _Behaviour:
             weights.put()
 
 
+@dataclass(kw_only=True)
 class StaleRollouts(Experience):
     """Rolls out iterations in blocks of S = `staleness`. After every S-th update, generators
     receive the weights. The next S iterations are rolled out with these weights while further
@@ -47,32 +48,30 @@ class StaleRollouts(Experience):
     were rolled out; a resumed run rolls out these iterations again.
     """
 
-    def __init__(
-        self,
-        episodes: TrainingEpisodes,
-        processes: Processes,
-        learners: Mapping[NetworkKey, Learner],
-        publish: Callable[[], None],
-        staleness: int,
-    ) -> None:
-        self._episodes, self._processes, self._publish = episodes, processes, publish
+    learners: Mapping[NetworkKey, Learner]
+    publish: Callable[[], None]
+    """Function that sends the learners' weights to all generators."""
+    staleness: int
+    lag: int = field(default=0, init=False)
+    """Staleness of the trees that `take` returned last: the number of updates between the weights
+    that sampled these trees and the newest weights."""
+    _actors: dict[str, Learner] = field(init=False)
+    _thread: ThreadPoolExecutor = field(init=False)
+    _pending: dict[int, Future[Grown]] = field(default_factory=dict, init=False)
+    _source: dict[int, TrainingPoint] = field(default_factory=dict, init=False)
+    """For each pending iteration, the point in training at which generators received the weights
+    for rolling out this iteration."""
+    _behaviour: list[_Behaviour] = field(default_factory=list, init=False)
+    """The last two sets of weights, newest last; the older set is needed while iterations that use
+    it are pending."""
+    _pool: Executor | None = field(default=None, init=False)
+    _done: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
         self._actors = {
-            str(key): learner for key, learner in learners.items() if key.kind == "actor"
+            str(key): learner for key, learner in self.learners.items() if key.kind == "actor"
         }
-        self._staleness = staleness
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
-        self._pending: dict[int, Future[Grown]] = {}
-        self._source: dict[int, TrainingPoint] = {}
-        """For each pending iteration, the point in training at which generators received the
-        weights for rolling out this iteration."""
-        self._behaviour: list[_Behaviour] = []
-        """The last two sets of weights, newest last; the older set is needed while iterations that
-        use it are pending."""
-        self._pool: Executor | None = None
-        self.lag = 0
-        """Staleness of the trees that `take` returned last: the number of updates between the
-        weights that sampled these trees and the newest weights."""
-        self._done = 0.0
 
     def take(
         self, at: TrainingPoint, *, pool: Executor | None = None
@@ -81,13 +80,13 @@ class StaleRollouts(Experience):
         if at.iteration not in self._pending:  # the start of a run
             self._given(at)
             self._submit(at, at.iteration)
-        if at.iteration % self._staleness == 0:
+        if at.iteration % self.staleness == 0:
             start = self._behaviour[-1].at
-            for ahead in range(1, self._staleness + 1):
+            for ahead in range(1, self.staleness + 1):
                 if at.iteration + ahead not in self._pending:
                     self._submit(start, at.iteration + ahead)
         future, source = self._pending[at.iteration], self._source[at.iteration]
-        grown = self._processes.exchange(future.result)
+        grown = self.processes.exchange(future.result)
         del self._pending[at.iteration], self._source[at.iteration]
         self.lag = at.iteration - source.iteration
         self._done = _expected(source, self.lag)
@@ -97,7 +96,7 @@ class StaleRollouts(Experience):
         return self._done
 
     def refresh(self, at: TrainingPoint) -> bool:
-        if at.iteration % self._staleness:
+        if at.iteration % self.staleness:
             return False
         self.settle()
         self._given(at)
@@ -136,15 +135,15 @@ class StaleRollouts(Experience):
             weights.load(path / key, numbers["steps"][key])
         source = older.at = TrainingPoint(**numbers["at"])
         older.put()
-        self._publish()
+        self.publish()
         self._behaviour = [older]
-        last = -(-at.iteration // self._staleness) * self._staleness
+        last = -(-at.iteration // self.staleness) * self.staleness
         for iteration in range(at.iteration, last + 1):
             self._submit(source, iteration)
         self.settle()
         newest.put()
-        self._publish()
-        if at.iteration % self._staleness == 0:
+        self.publish()
+        if at.iteration % self.staleness == 0:
             self._given(at)
 
     def close(self) -> None:
@@ -159,13 +158,13 @@ class StaleRollouts(Experience):
         at = replace(
             source,
             iteration=iteration,
-            episodes=source.episodes + ahead * self._episodes.count,
+            episodes=source.episodes + ahead * self.count,
             done=_expected(source, ahead),
         )
-        first, items = self._processes.share_of(self._episodes.draw(at))
+        first, items = self.processes.share_of(self.draw(at))
 
         def grow() -> Grown:
-            return self._episodes.grow(at, items, first=first, pool=self._pool)
+            return self.grow(at, items, first=first, pool=self._pool)
 
         self._source[iteration] = source
         self._pending[iteration] = self._thread.submit(grow)

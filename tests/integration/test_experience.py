@@ -9,7 +9,7 @@ import pytest
 from tiny import register, save_model
 
 from colearn.config import Config
-from colearn.training.experience import Experience, SynchronousRollouts, TrainingPoint
+from colearn.training.experience import Experience, TrainingPoint
 from colearn.training.loop import Experiment
 
 
@@ -41,7 +41,7 @@ def said(trees: Any) -> list[Any]:
 def test_items_come_in_shuffled_passes_and_none_twice_in_one(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    episodes = experiment(model, tmp_path / "run", monkeypatch).episodes
+    episodes = experiment(model, tmp_path / "run", monkeypatch).experience
     drawn = [item for n in (0, 2, 4) for item in episodes.draw(TrainingPoint(n // 2, n, 0.0))]
     assert sorted(drawn[:3]) == sorted(drawn[3:]) == sorted(episodes.items)
     # the same place in the sequence is the same item, wherever a run begins
@@ -54,7 +54,7 @@ def test_now_grows_what_the_next_update_learns_from_and_nothing_before_it_is_ask
     run = experiment(model, tmp_path / "run", monkeypatch)
     wanted = run.trees()
     trees, counts = run.experience.take(TrainingPoint(0, 0, 0.0))
-    assert isinstance(run.experience, SynchronousRollouts)
+    assert type(run.experience) is Experience
     assert said(trees) == said(wanted)
     assert counts.joint_actions == sum(len(tree.nodes) - 1 for tree in trees)
 
@@ -92,33 +92,28 @@ def test_at_once_bounds_the_episodes_that_grow_together(
     assert (max(sizes[1]), len(sizes[1])) == (max(sizes[0]) / 2, 2 * len(sizes[0]))
 
 
-class Watched(Experience):
-    """Notes what a run asks and tells of it, and which weights the generators had by then."""
-
-    def __init__(self, run: Experiment) -> None:
-        self.run, self.inner, self.told = run, run.experience, list[Any]()
-
-    def take(self, at: TrainingPoint, *, pool: Any = None) -> Any:
-        self.told.append(("take", at.iteration, at.episodes))
-        return self.inner.take(at, pool=pool)
-
-    def published(self, at: TrainingPoint) -> None:
-        steps = {learner.steps for learner in self.run.team.learners.values()}
-        self.told.append(("published", at.iteration, at.episodes, steps))
-
-    def close(self) -> None:
-        self.told.append("close")
-
-
-def test_a_run_says_which_weights_are_out_after_every_update_and_ends_with_close(
+def test_every_update_is_told_once_its_episodes_are_counted_and_a_run_ends_with_close(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = experiment(model, tmp_path / "run", monkeypatch)
-    watched = run.experience = Watched(run)
+    told = list[Any]()
+    take, refresh = Experience.take, Experience.refresh
+
+    def taken(one: Experience, at: TrainingPoint, *, pool: Any = None) -> Any:
+        told.append(("take", at.iteration, at.episodes))
+        return take(one, at, pool=pool)
+
+    def refreshed(one: Experience, at: TrainingPoint) -> bool:
+        told.append(("refresh", at.iteration, at.episodes))
+        return refresh(one, at)
+
+    monkeypatch.setattr(Experience, "take", taken)
+    monkeypatch.setattr(Experience, "refresh", refreshed)
+    monkeypatch.setattr(Experience, "close", lambda _: told.append("close"))
     run.run()
     # two episodes of two turns with two joint actions each, until 24 of them are used
-    assert watched.told == [
-        *(("take", 0, 0), ("published", 1, 2, {1})),
-        *(("take", 1, 2), ("published", 2, 4, {2})),
+    assert told == [
+        *(("take", 0, 0), ("refresh", 1, 2)),
+        *(("take", 1, 2), ("refresh", 2, 4)),
         "close",
     ]

@@ -16,9 +16,9 @@ from colearn.config import Config, load_config, resolve
 from colearn.errors import ConfigError
 from colearn.rollout.lockstep import Lockstep
 from colearn.runs.record import open_run
-from colearn.training.experience import TrainingEpisodes
 from colearn.training.interruption import Interrupted
 from colearn.training.loop import Experiment
+from colearn.training.stale_rollouts import StaleRollouts
 from colearn.training.update.updater import Updater
 
 
@@ -115,7 +115,7 @@ def test_every_iteration_plays_the_items_and_episodes_that_are_its_own(
 
     def watch(at: Any, *, pool: Any = None) -> Any:
         trees, counts = take(at, pool=pool)
-        assert [tree.item for tree in trees] == experiment.episodes.draw(at)
+        assert [tree.item for tree in trees] == experiment.experience.draw(at)
         played.extend(tree.episode for tree in trees)
         return trees, counts
 
@@ -184,9 +184,9 @@ def test_an_update_within_a_block_waits_for_its_own_rollout_only(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began = threading.Event()
-    grow, update = TrainingEpisodes.grow, Updater.update
+    grow, update = StaleRollouts.grow, Updater.update
 
-    def last_of_the_block_waits(one: TrainingEpisodes, at: Any, *args: Any, **named: Any) -> Any:
+    def last_of_the_block_waits(one: StaleRollouts, at: Any, *args: Any, **named: Any) -> Any:
         if at.iteration == 2:
             assert began.wait(120), "the second update has not begun"
         return grow(one, at, *args, **named)
@@ -196,7 +196,7 @@ def test_an_update_within_a_block_waits_for_its_own_rollout_only(
             began.set()
         return update(one, trees, iteration, *args)
 
-    monkeypatch.setattr(TrainingEpisodes, "grow", last_of_the_block_waits)
+    monkeypatch.setattr(StaleRollouts, "grow", last_of_the_block_waits)
     monkeypatch.setattr(Updater, "update", noted)
     Experiment(config_of(folder, 2), tmp_path / "run").run()
     assert began.is_set()

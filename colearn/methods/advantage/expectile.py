@@ -5,18 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.contract.anneal import left
-
-MEAN = 0.5
-"""The level tau at which the expectile equals the mean."""
-
-
-def faded(level: float, anneal_fraction: float | None, done: float) -> float:
-    """Expectile level after the fraction `done` of the training budget. The level anneals linearly
-    to 1/2 (the mean) until the fraction `anneal_fraction` of the budget is used. With None, the
-    level is constant."""
-    return MEAN + (level - MEAN) * left(anneal_fraction, done)
-
 
 def weighted(error: float, level: float) -> float:
     """Return 2 |tau - 1(error < 0)| * error. At tau = 1/2, the result equals the error."""

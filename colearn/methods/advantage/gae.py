@@ -14,11 +14,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages, Values
+from colearn.contract.anneal import MEAN, faded
 from colearn.contract.bounds import Anneal, Clip, Expectile
 from colearn.contract.scored import mean_scored
 from colearn.contract.types import Tree
 
-from .expectile import MEAN, faded, weighted
+from .expectile import weighted
 from .finish import bootstrapped, clipped, normalized, scored
 
 

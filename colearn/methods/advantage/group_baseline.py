@@ -9,10 +9,11 @@ from math import isnan, nan
 from typing import Any
 
 from colearn.contract import Advantage, AgentValues, Episodes, NodeAdvantages
+from colearn.contract.anneal import MEAN, faded
 from colearn.contract.bounds import Anneal, Clip, Expectile
 from colearn.contract.types import Tree
 
-from .expectile import MEAN, expectile, faded, weighted
+from .expectile import expectile, weighted
 from .finish import EPSILON, clipped, deviation, normalized, scored
 from .turn_weights import equal_turns
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from colearn.contract import (
     ActionRequest,
+    Learner,
     Player,
     Sampling,
     TokenAnswer,
@@ -22,7 +23,6 @@ from colearn.errors import ConfigError
 
 from .chat_format import ChatFormat
 from .token_bytes import token_bytes
-from .token_limit import within_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,6 @@ class AgentSpec:
         return self.chat
 
 
-def no_version() -> int:
-    """Return 0, the version number of untrained weights."""
-    return 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language(Player):
     """A player that samples the actions of one agent from an engine, with prompts in the agent's
@@ -71,8 +66,9 @@ class Language(Player):
     agent: str
     """The agent's name in the engine."""
     spec: AgentSpec
-    weights_version: Callable[[], int] = no_version
-    """Function that returns the number of updates of the agent's model so far."""
+    learner: Learner | None = None
+    """Learner of the agent's model, whose steps are the version of the weights; None if the model
+    is not trained."""
     temperature: float | None = None
     """Temperature that replaces the temperature of the agent's spec; None: no replacement."""
     truncates: bool = True
@@ -118,7 +114,9 @@ class Language(Player):
 
     def version(self) -> int:
         version = self.engine.version(self.agent)
-        return self.weights_version() if version is None else version
+        if version is not None:
+            return version
+        return 0 if self.learner is None else self.learner.steps
 
     def token_request(self, request: ActionRequest) -> TokenRequest:
         """Return the request to the engine. Errors: as for `act`."""
@@ -145,7 +143,7 @@ class Language(Player):
     def _sampling(self, request: ActionRequest, tokens: int) -> Sampling:
         """Return the sampling parameters of this action, after a history of `tokens` tokens."""
         room = None if self.positions is None else self.positions - tokens
-        sampling = within_limits(self.spec.sampling, request.observation.limits, room)
+        sampling = self.spec.sampling.within(request.observation.limits, room)
         temperature = sampling.temperature if self.temperature is None else self.temperature
         if request.greedy:
             temperature = 0.0

@@ -144,14 +144,15 @@ def test_greedy_episodes_are_sampled_at_temperature_0_and_others_at_the_agent_s(
 @pytest.mark.parametrize("order", ["lockstep", "free"])
 def test_an_action_has_the_version_of_the_weights_when_it_was_asked_for(order: Any) -> None:
     """Weights that change while it is sampled are of the next action."""
-    task, version = Notes(horizon=2, items=1), [0]
+    task = Notes(horizon=2, items=1)
+    learner: Any = SimpleNamespace(steps=0)
 
     def updates() -> None:
-        version[0] += 1
+        learner.steps += 1
 
     engines = both(Noted(meets=updates))
     players = {
-        agent: replace(player, weights_version=lambda: version[0])
+        agent: replace(player, learner=learner)
         for agent, player in players_of(task, engines).items()
     }
     (tree,), _ = grow(task, task.items("train"), players, Chain(), seed=0, order=order)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -297,7 +298,7 @@ def test_a_program_speaks_for_a_seat_without_tokens_and_repeats():
 def test_a_players_version_goes_with_what_it_said():
     task = Notes(horizon=1, items=1)
     players = players_of(task)
-    players["ada"] = replace(players["ada"], weights_version=lambda: 7)
+    players["ada"] = replace(players["ada"], learner=SimpleNamespace(steps=7))
     (tree,), _ = grown(task, players=players)
     assert {a: action.version for a, action in tree.nodes[1].actions.items()} == {
         "ada": 7,
@@ -306,13 +307,13 @@ def test_a_players_version_goes_with_what_it_said():
 
 
 def test_a_version_is_that_of_the_weights_with_which_a_request_started(monkeypatch):
-    task, version = Notes(horizon=1, items=1), [3]
+    task, learner = Notes(horizon=1, items=1), SimpleNamespace(steps=3)
     players = players_of(task)
-    players["ada"] = replace(players["ada"], weights_version=lambda: version[0])
+    players["ada"] = replace(players["ada"], learner=learner)
     answers = Seeded.generate
 
     def updated_meanwhile(self, requests):
-        version[0] = 4
+        learner.steps = 4
         return answers(self, requests)
 
     monkeypatch.setattr(Seeded, "generate", updated_meanwhile)
