@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from colearn.contract import ActionRequest, TokenAnswer
@@ -22,60 +22,38 @@ AT_ONCE = 256
 calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class FreeOrder:
-    """Advances all branches of several trees independently.
+def grow_freely(
+    growths: Sequence[Growth],
+    resumed: Sequence[Sequence[Branch]] | None = None,
+    *,
+    counts: Counts,
+    greedy: bool = False,
+    pool: Executor | None = None,
+) -> None:
+    """Grow every tree to its end, from its root, or further from its nodes in `resumed`. All
+    branches advance independently.
 
     Requests join the batch that their engine is decoding, so batches depend on timing. Samples do
     not depend on timing, except for rounding within a batch.
+
+    Errors: TaskError if the task violates its contract; ConfigError from a generator.
     """
+    caller = CallingThread()
+    before = len(growths)  # roots are no joint actions
+    if resumed is not None:
+        before = sum(len(growth.nodes) for growth in growths)
+    else:
+        for growth in growths:
+            growth.prepare()
 
-    counts: Counts
-    greedy: bool = False
-    pool: Executor | None = None
+    async def act(request: ActionRequest) -> list[TokenAnswer]:
+        answers = await request.player.act(replace(request, greedy=True) if greedy else request)
+        counts.answered(answers)
+        seconds = max((answer.seconds for answer in answers), default=0.0)
+        counts.response_seconds.append(seconds)
+        return answers
 
-    def grow(
-        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
-    ) -> None:
-        """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
-
-        Errors: TaskError if the task violates its contract; ConfigError from a generator.
-        """
-        caller = CallingThread()
-        before = len(growths)  # roots are no joint actions
-        if resumed is not None:
-            before = sum(len(growth.nodes) for growth in growths)
-        else:
-            for growth in growths:
-                growth.prepare()
-        with (
-            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
-            ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
-        ):
-            calls = QuickCalls(caller)
-            step: Beside = partial(calls, steps)
-            if self.pool is not None:
-                step = partial(run_in, self.pool)
-            caller.run(self._all(growths, resumed, beside=partial(calls, threads), step=step))
-        self.counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before
-
-    async def _all(
-        self,
-        growths: Sequence[Growth],
-        resumed: Sequence[Sequence[Branch]] | None,
-        *,
-        beside: Beside,
-        step: Beside,
-    ) -> None:
-        async def act(request: ActionRequest) -> list[TokenAnswer]:
-            answers = await request.player.act(
-                replace(request, greedy=True) if self.greedy else request
-            )
-            self.counts.answered(answers)
-            seconds = max((answer.seconds for answer in answers), default=0.0)
-            self.counts.response_seconds.append(seconds)
-            return answers
-
+    async def grow_all(beside: Beside, step: Beside) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for number, growth in enumerate(growths):
@@ -83,3 +61,14 @@ class FreeOrder:
                     group.create_task(advance(growth, act, beside=beside, step=step, resumed=live))
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
+
+    with (
+        ThreadPoolExecutor(AT_ONCE, thread_name_prefix="task") as threads,
+        ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as steps,
+    ):
+        calls = QuickCalls(caller)
+        step: Beside = partial(calls, steps)
+        if pool is not None:
+            step = partial(run_in, pool)
+        caller.run(grow_all(partial(calls, threads), step))
+    counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before

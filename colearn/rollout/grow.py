@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal
 
 from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
 from colearn.contract.part_errors import calling_part
@@ -15,19 +16,11 @@ from colearn.methods.credit.shared_reward import SharedReward
 from colearn.rollout.agents.cast.seats import Own
 
 from .counts import Counts
+from .free_order import grow_freely
 from .growth import Branch, Growth
-from .lockstep import Lockstep
+from .lockstep import grow_in_lockstep
 
 Order = Literal["lockstep", "free"]
-
-
-class Driver(Protocol):
-    """Grows several trees, which share the engines of their players."""
-
-    def grow(
-        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
-    ) -> None:
-        """Grow every tree to its end: from its root, or further from its nodes in `resumed`."""
 
 
 def grow(
@@ -59,7 +52,8 @@ def grow(
     """
     trees: list[Tree[Any]] = []
     counts = Counts()
-    driver = _driver(order, counts, greedy=greedy, pool=pool)
+    grow_all = grow_freely if order == "free" else grow_in_lockstep
+    grow_trees = partial(grow_all, counts=counts, greedy=greedy, pool=pool)
     wave = at_once or max(1, len(items))
     for start in range(0, len(items), wave):
         first, wave_items = first_episode + start, items[start : start + wave]
@@ -68,18 +62,11 @@ def grow(
                 task, wave_items, players, shape, seed=seed, credit=credit, cast=cast, first=first
             )
         )
-        driver.grow(growths)
-        _grow_further(driver, growths, uncertainty)
+        grow_trees(growths)
+        if any(growth.shape.revisits for growth in growths):
+            _grow_further(grow_trees, growths, uncertainty)
         trees += [growth.tree() for growth in growths]
     return trees, counts
-
-
-def _driver(order: Order, counts: Counts, *, greedy: bool, pool: Executor | None) -> Driver:
-    if order == "free":
-        from .free_order import FreeOrder
-
-        return FreeOrder(counts, greedy=greedy, pool=pool)
-    return Lockstep(counts, greedy=greedy, pool=pool)
 
 
 def plant(
@@ -121,7 +108,9 @@ def plant(
 
 
 def _grow_further(
-    driver: Driver, growths: Sequence[Growth], uncertainty: Uncertainty | None
+    grow_trees: Callable[[Sequence[Growth], Sequence[Sequence[Branch]]], None],
+    growths: Sequence[Growth],
+    uncertainty: Uncertainty | None,
 ) -> None:
     """Grow the trees of shapes that choose nodes of a grown tree further. Errors: TypeError if such
     a shape reads a critic and there is none."""
@@ -132,11 +121,10 @@ def _grow_further(
         if uncertainty is None:
             raise TypeError(f"{type(readers[0]).__name__} needs a critic's uncertainty")
         unsure = uncertainty([growth.tree() for growth in growths])
-    if growths:
-        driver.grow(
-            growths,
-            [
-                growth.resume(uncertainties)
-                for growth, uncertainties in zip(growths, unsure, strict=True)
-            ],
-        )
+    grow_trees(
+        growths,
+        [
+            growth.resume(uncertainties)
+            for growth, uncertainties in zip(growths, unsure, strict=True)
+        ],
+    )

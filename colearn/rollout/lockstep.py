@@ -42,76 +42,75 @@ class _Turn:
     """The executed children of all rounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lockstep:
-    """Advances all branches of several trees together, turn by turn.
+def grow_in_lockstep(
+    growths: Sequence[Growth],
+    resumed: Sequence[Sequence[Branch]] | None = None,
+    *,
+    counts: Counts,
+    greedy: bool = False,
+    pool: Executor | None = None,
+) -> None:
+    """Grow every tree to its end, from its root, or further from its nodes in `resumed`. All
+    branches of all trees advance together, turn by turn.
 
     The requests of a turn form one batch per engine, in the order of trees and paths, so results
     are repeatable bit for bit. Steps run in `pool`, if there is one.
+
+    Errors: TaskError if the task violates its contract; ConfigError from an engine.
     """
-
-    counts: Counts
-    greedy: bool = False
-    pool: Executor | None = None
-
-    def grow(
-        self, growths: Sequence[Growth], resumed: Sequence[Sequence[Branch]] | None = None
-    ) -> None:
-        """Grow every tree to its end: from its root, or further from its nodes in `resumed`.
-
-        Errors: TaskError if the task violates its contract; ConfigError from an engine.
-        """
-        if resumed is None:
-            for growth in growths:
-                growth.prepare()
-            resumed = [growth.start() for growth in growths]
-        turns = [_Turn(n, growths[n], at) for n, live in enumerate(resumed) for at in live]
-        at_once = all(growth.task.steps_at_once for growth in growths)
-        with ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads:
-            steps = _Steps(self.pool, threads if at_once else None)
-            while turns:
-                turns.sort(key=lambda turn: (turn.tree, turn.at[0].path))
-                self._act(turns)
-                self._execute(turns, steps)
-                turns = [
-                    _Turn(turn.tree, turn.growth, at)
-                    for turn in turns
-                    for at in turn.growth.settle(turn.at, turn.children, turn.tried)
-                ]
-
-    def _act(self, turns: Sequence[_Turn]) -> None:
-        """Ask the players of all acting agents."""
-        asked = [(turn, request) for turn in turns for request in turn.growth.requests(turn.at)]
-        requests = [replace(request, greedy=self.greedy) for _, request in asked]
-        answers, seconds = _answers(requests)
-        for (turn, request), candidates in zip(asked, answers, strict=True):
-            turn.candidates[request.seat] = candidates
-            self.counts.answered(candidates)
-        self.counts.response_seconds.append(seconds)
-
-    def _execute(self, turns: Sequence[_Turn], steps: _Steps) -> None:
-        """Execute the joint actions of a turn. Shapes that compare siblings have several rounds."""
+    if resumed is None:
+        for growth in growths:
+            growth.prepare()
+        resumed = [growth.start() for growth in growths]
+    turns = [_Turn(n, growths[n], at) for n, live in enumerate(resumed) for at in live]
+    at_once = all(growth.task.steps_at_once for growth in growths)
+    with ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads:
+        steps = _Steps(pool, threads if at_once else None)
         while turns:
-            planned: list[tuple[_Turn, Round, list[Branch]]] = []
-            for turn in turns:
-                growth, at = turn.growth, turn.at
-                following = growth.next_round(at, turn.candidates, turn.tried)
-                if following is not None:
-                    earlier = len(turn.children)
-                    children = growth.children(at, turn.candidates, following, earlier)
-                    planned.append((turn, following, children))
-            arguments = [
-                turn.growth.step_arguments(child)
-                for turn, _, children in planned
-                for child in children
+            turns.sort(key=lambda turn: (turn.tree, turn.at[0].path))
+            _act(turns, counts, greedy=greedy)
+            counts.joint_actions += _execute(turns, steps)
+            turns = [
+                _Turn(turn.tree, turn.growth, at)
+                for turn in turns
+                for at in turn.growth.settle(turn.at, turn.children, turn.tried)
             ]
-            outcomes = iter(steps(arguments))
-            self.counts.joint_actions += len(arguments)
-            for turn, following, children in planned:
-                executed = [turn.growth.with_outcome(child, next(outcomes)) for child in children]
-                turn.tried.append(turn.growth.credited(following, executed))
-                turn.children += executed
-            turns = [turn for turn, *_ in planned]
+
+
+def _act(turns: Sequence[_Turn], counts: Counts, *, greedy: bool) -> None:
+    """Ask the players of all acting agents."""
+    asked = [(turn, request) for turn in turns for request in turn.growth.requests(turn.at)]
+    answers, seconds = _answers([replace(request, greedy=greedy) for _, request in asked])
+    for (turn, request), candidates in zip(asked, answers, strict=True):
+        turn.candidates[request.seat] = candidates
+        counts.answered(candidates)
+    counts.response_seconds.append(seconds)
+
+
+def _execute(turns: Sequence[_Turn], steps: _Steps) -> int:
+    """Execute the joint actions of a turn, and return their number. Shapes that compare siblings
+    have several rounds."""
+    executed_actions = 0
+    while turns:
+        planned: list[tuple[_Turn, Round, list[Branch]]] = []
+        for turn in turns:
+            growth, at = turn.growth, turn.at
+            following = growth.next_round(at, turn.candidates, turn.tried)
+            if following is not None:
+                earlier = len(turn.children)
+                children = growth.children(at, turn.candidates, following, earlier)
+                planned.append((turn, following, children))
+        arguments = [
+            turn.growth.step_arguments(child) for turn, _, children in planned for child in children
+        ]
+        outcomes = iter(steps(arguments))
+        executed_actions += len(arguments)
+        for turn, following, children in planned:
+            executed = [turn.growth.with_outcome(child, next(outcomes)) for child in children]
+            turn.tried.append(turn.growth.credited(following, executed))
+            turn.children += executed
+        turns = [turn for turn, *_ in planned]
+    return executed_actions
 
 
 def _answers(requests: Sequence[ActionRequest]) -> tuple[list[list[TokenAnswer]], float]:

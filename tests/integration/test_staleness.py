@@ -14,7 +14,7 @@ from vllm_cases import byte_tokenizer, qwen
 
 from colearn.config import Config, load_config, resolve
 from colearn.errors import ConfigError
-from colearn.rollout.lockstep import Lockstep
+from colearn.rollout.lockstep import grow_in_lockstep
 from colearn.runs.record import open_run
 from colearn.training.interruption import Interrupted
 from colearn.training.loop import Experiment
@@ -168,13 +168,13 @@ def test_an_update_reads_stale_actions_at_the_temperature_that_sampled_them(
 def test_trees_grow_in_a_thread_while_models_update(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grow, threads = Lockstep.grow, []
+    threads = []
 
-    def noted(one: Lockstep, growths: Any) -> None:
+    def noted(growths: Any, **named: Any) -> None:
         threads.append(threading.current_thread().name.partition("_")[0])
-        grow(one, growths)
+        grow_in_lockstep(growths, **named)
 
-    monkeypatch.setattr(Lockstep, "grow", noted)
+    monkeypatch.setattr("colearn.rollout.grow.grow_in_lockstep", noted)
     Experiment(config_of(folder, 1), tmp_path / "run").run()
     assert threads.count("rollout") >= 6, "iterations"
     assert threads.count("MainThread") == 3, "evaluations"
