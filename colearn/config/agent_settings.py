@@ -126,7 +126,7 @@ class AgentSettings(Section):
             ),
             "window": self.window,
             "model": self.model,
-            "training_temperature": sampling.training_temperature,
+            "training_temperature": sampling.training_temperature if sampling.anneal else None,
         }
 
     @property

@@ -54,6 +54,8 @@ class ValueLoss:
     def at(self, done: float) -> ValueLoss:
         """Returns the settings that apply when the fraction `done` of the training budget has been
         used."""
+        if self.anneal_fraction is None:
+            return self
         level = faded(self.expectile, self.anneal_fraction, done)
         return replace(self, expectile=level, anneal_fraction=None)
 

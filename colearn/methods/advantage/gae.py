@@ -69,9 +69,10 @@ class GAE(Advantage):
     reads = "v"
 
     def at(self, done: float) -> GAE:
-        return replace(
-            self, expectile=faded(self.expectile, self.anneal_fraction, done), anneal_fraction=None
-        )
+        if self.anneal_fraction is None:
+            return self
+        level = faded(self.expectile, self.anneal_fraction, done)
+        return replace(self, expectile=level, anneal_fraction=None)
 
     def risk_neutral(self) -> GAE:
         return replace(self, expectile=MEAN) if self.if_deterministic else self

@@ -156,9 +156,10 @@ class GroupExpectile(GroupBaseline):
     Wrong when joint histories seldom repeat: random rewards are then not detected."""
 
     def at(self, done: float) -> GroupExpectile:
-        return replace(
-            self, level=faded(self.level, self.anneal_fraction, done), anneal_fraction=None
-        )
+        if self.anneal_fraction is None:
+            return self
+        level = faded(self.level, self.anneal_fraction, done)
+        return replace(self, level=level, anneal_fraction=None)
 
     def risk_neutral(self) -> GroupExpectile:
         return replace(self, level=MEAN) if self.if_deterministic else self
