@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from colearn.errors import ConfigError, ModelLost, reason_of, required
 
-from .deferred_interrupt import deferred_interrupt
 from .links import Call
 from .model_worker import ModelWorker
 
@@ -35,9 +37,6 @@ variable changes this timeout."""
 _ANSWERS = 10.0
 """Seconds within which the head node of a cluster accepts a connection. Ray itself tries for more
 than nine minutes to reach an address."""
-
-_PATIENCE = 30.0
-"""Seconds for which Ctrl-C waits for a start of Ray, which takes about ten on a busy machine."""
 
 
 class RayWorker(ModelWorker):
@@ -188,11 +187,36 @@ def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
     call can leave Ray in a state in which the process never ends. (Ray sets a handler of its own
     for SIGTERM.)"""
     with contextlib.ExitStack() as interrupted:
-        with deferred_interrupt("the start of Ray", _PATIENCE):
+        with deferred_interrupt():
             with _without_remains(ray):
                 ray.init(address, **settings)
             interrupted.callback(ray.shutdown)
         interrupted.pop_all()
+
+
+@contextlib.contextmanager
+def deferred_interrupt() -> Iterator[None]:
+    """Context that defers Ctrl-C to the end of its block, even if the block ends with an error. The
+    previous handler is then called. A second Ctrl-C is not deferred. Only the main thread handles
+    signals, so the context has no effect in other threads."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if len(received) == 1:
+            before(signal.SIGINT, None)
 
 
 def _check_answers(address: str) -> None:
