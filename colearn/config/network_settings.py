@@ -46,6 +46,18 @@ class TrainedNetworkSettings(OptimizerSettings):
     """Activation checkpointing: the forward pass saves only the inputs of layers, and the backward
     pass recomputes the other activations. The gradients are the same; an update takes about a third
     more time and much less memory."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Compute type; float16 is only for models that are not trained. Trained weights, value heads
+    and optimiser state are always float32."""
+    lora: LoRASettings | None = None
+    """Low-rank adapter on a frozen base; None trains all weights."""
+    quantization: Literal["nf4"] | None = None
+    """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Number of passes of this network over the iteration's experience; None: `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Size of an optimiser step's data for this network, in units of `train.minibatch_unit`; None:
+    `train.minibatch`."""
 
 
 class ModelSettings(TrainedNetworkSettings):
@@ -53,20 +65,8 @@ class ModelSettings(TrainedNetworkSettings):
     """A folder, a hub name, or `base.NAME`; or `embedded`, optionally with the suffix `-tiny`,
     `-tiny-varied`, `-copy` or `-large`, for a small model that is built locally. `embedded:N`
     selects the N-th initial weights."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Compute type; float16 is only for models that are not trained. Trained weights and optimiser
-    state are always float32."""
-    lora: LoRASettings | None = None
-    """Low-rank adapter on a frozen base; None trains all weights."""
-    quantization: Literal["nf4"] | None = None
-    """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
     trained: bool = True
     """False: the model acts but is never updated."""
-    epochs: int | None = Field(default=None, ge=1)
-    """Number of passes of this model over the iteration's experience; None: `train.epochs`."""
-    minibatch: int | None = Field(default=None, ge=1)
-    """Size of an optimiser step's data for this model, in units of `train.minibatch_unit`; None:
-    `train.minibatch`."""
 
 
 class CriticSettings(TrainedNetworkSettings):
@@ -88,20 +88,9 @@ class CriticSettings(TrainedNetworkSettings):
     1, this critic is never trained; with 0, it is trained from the start."""
     foreign: bool = False
     """Whether to accept a critic in `from` that was trained for another task, team or horizon."""
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Compute type; the value head, trained weights and optimiser state are float32."""
-    lora: LoRASettings | None = None
-    """Low-rank adapter on a frozen base; None trains all weights."""
-    quantization: Literal["nf4"] | None = None
-    """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
     max_length: int = Field(default=16384, ge=1)
     """Maximum length of the value model's input in tokens. An input that exceeds this limit, or the
     model's context, raises an error."""
-    epochs: int | None = Field(default=None, ge=1)
-    """Number of passes of the critic over the iteration's experience; None: `train.epochs`."""
-    minibatch: int | None = Field(default=None, ge=1)
-    """Size of an optimiser step's data for the critic, in units of `train.minibatch_unit`; None:
-    `train.minibatch`."""
     baseline: Literal["none", "item"] | None = None
     """`item`: the value is the sum of two terms. The first term is a running mean of returns by
     item and turn, which excludes the current episode's return. For a new item, the first term is
