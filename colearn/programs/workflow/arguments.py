@@ -37,7 +37,8 @@ class SignatureArguments:
         def given(**arguments: Any) -> dict[str, Any]:
             return arguments
 
-        self._adapter: TypeAdapter[Any] = TypeAdapter(given)
+        signature: Any = given  # pydantic reads functions, too
+        self._adapter: TypeAdapter[Any] = TypeAdapter(signature)
 
     @property
     def schema(self) -> dict[str, Any]:
