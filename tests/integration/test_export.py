@@ -19,7 +19,6 @@ from tiny import register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm_cases import byte_tokenizer, qwen
 
-import colearn
 from colearn.config import load_config
 from colearn.contract.types import Tree
 from colearn.deploy.export import export_run, read_manifest, verify
@@ -415,37 +414,6 @@ def test_the_card_of_an_adapter_names_its_base(adapters: Path, model: str) -> No
     assert "--enable-lora --max-lora-rank 8" in text
 
 
-def test_a_comparison_s_seeds_give_the_card_intervals(run: Path, tmp_path: Path) -> None:
-    planned = []
-    for seed in range(3):
-        name = f"collm_cc-s{seed}"
-        planned.append({"run": name, "algorithm": "collm_cc", "seed": seed})
-        folder = tmp_path / "all" / "runs" / name
-        folder.mkdir(parents=True)
-        record = json.loads((run / "run.json").read_text()) | {"seed": seed}
-        (folder / "run.json").write_text(json.dumps(record))
-        (folder / "config.yaml").write_text((run / "config.yaml").read_text())
-        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        for line in lines:
-            line["metrics"]["return"] = float(seed + 10 * (line["iteration"] > 0))
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (tmp_path / "all" / "compare.json").write_text(
-        json.dumps(
-            {
-                "version": colearn.__version__,
-                "algorithms": ["collm_cc"],
-                "runs": planned,
-            }
-        )
-    )
-    inside = tmp_path / "all" / "runs" / "collm_cc-s2"
-    (inside / "checkpoints").symlink_to(run / "checkpoints")
-    folders = export_run(inside, tmp_path / "out")
-    text = (folders["ada"] / "README.md").read_text()
-    assert "|  | before | after | 3 seeds, before | 3 seeds, after |" in text
-    assert "| return | 2 | 12 | 1.00 [-1.48, 3.48] | 11.0 [8.5, 13.5] |" in text  # 4.303 / 3**0.5
-
-
 Command = Callable[..., tuple[int, str]]
 
 
@@ -499,7 +467,6 @@ def _damaged(run: Path, folder: Path) -> Path:
         (_damaged, (), "weights.safetensors: cannot be read"),
         (lambda run, _: run, ("--step", "7"), "the run keeps no such checkpoint; it has: 0, 1, 2"),
         (lambda run, _: run, ("--adapter", "--dtype", "float16"), "--dtype: an adapter stays in"),
-        (lambda run, _: run, ("--comparison", "/nowhere"), "--comparison /nowhere: no comparison"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_left(

@@ -27,7 +27,6 @@ def export_run(
     adapter: bool = False,
     step: Step = "last",
     dtype: Dtype | None = None,
-    comparison: str | Path | None = None,
     overwrite: bool = False,
 ) -> dict[str, Path]:
     """Write every agent of a run into `to`/AGENT; return the folders by agent.
@@ -35,9 +34,7 @@ def export_run(
     `adapter` writes a LoRA adapter that names its base instead of merged weights, for each model
     that has one. `step` selects a checkpoint: an iteration, `last` or `best`. `dtype` is the type
     of merged weights (default: the run's compute type, or float32 if the compute type would lose
-    more than 10% of what training changed). `comparison` is the comparison to which the run belongs
-    (default: the comparison whose folder contains the run); the model card's intervals are computed
-    from it. `overwrite` replaces exported agents.
+    more than 10% of what training changed). `overwrite` replaces exported agents.
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
@@ -53,7 +50,6 @@ def export_run(
         check_adapter(trained)
         if dtype is not None:
             raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
-    comparison_folder = None if comparison is None else Path(comparison)
     with staged(named_folder(to, "--to"), trained.agents, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
@@ -61,7 +57,6 @@ def export_run(
             card = model_card(
                 trained,
                 manifest,
-                comparison=comparison_folder,
                 exact=exact,
                 needs_5=manifest.base is None and not read_by_4(folder),
             )

@@ -16,23 +16,16 @@ import colearn
 from colearn.config import ModelSettings
 from colearn.errors import printable
 from colearn.models.embedded import EMBEDDED
-from colearn.runs.report.show import show_number, show_over_seeds
+from colearn.runs.record import read_run
+from colearn.runs.report.show import show_number
 from colearn.text.masking import masked_settings
 
 from .manifest import AgentManifest
 from .run_reader import Trained
-from .scores import Scores, read_scores
 from .usage import usage
 
 
-def model_card(
-    trained: Trained,
-    manifest: AgentManifest,
-    *,
-    comparison: Path | None,
-    exact: bool,
-    needs_5: bool,
-) -> str:
+def model_card(trained: Trained, manifest: AgentManifest, *, exact: bool, needs_5: bool) -> str:
     """The model card as Markdown with the YAML header of a model hub. It contains the names of the
     team's other agents, but none of their text.
 
@@ -40,13 +33,12 @@ def model_card(
     whether transformers 4 cannot read the model.
     """
     model = trained.run.config.models[trained.run.config.agents[manifest.agent].model]
-    scores = read_scores(trained, comparison)
     parts = [
         _header(manifest, model),
         f"# {manifest.agent}, trained with {manifest.algorithm} on {manifest.task}\n",
         _introduction(trained, manifest),
         _training(trained, manifest, model),
-        _evaluation(trained, scores),
+        _evaluation(trained),
         usage(
             manifest,
             rank=model.lora.rank if model.lora else None,
@@ -114,42 +106,24 @@ def training_section(rows: Mapping[str, str]) -> str:
     return "\n".join(["## Training\n", "| | |", "|---|---|", *lines, ""])
 
 
-def _evaluation(trained: Trained, scores: Scores) -> str:
+def _evaluation(trained: Trained) -> str:
+    """The run's scores before training, and at the last evaluation at or before the checkpoint."""
     settings = trained.run.config.evaluation
-    metrics = list(
-        dict.fromkeys(
-            (
-                trained.record.headline.metric,
-                "return",
-                *scores.before.metrics,
-                *scores.after.metrics,
-            )
-        )
-    )
-    head = ["", "before", "after"]
-    if scores.seeds:
-        head += [f"{len(scores.seeds)} seeds, before", f"{len(scores.seeds)} seeds, after"]
-    rows = []
-    for name in metrics:
-        cells = [
-            one_cell(name),
-            *(show_number(e.metrics.get(name)) for e in (scores.before, scores.after)),
-        ]
-        if scores.seeds:
-            change = scores.changes.get(name)
-            cells += [show_over_seeds(getattr(change, end, None)) for end in ("first", "last")]
-        rows.append(cells)
+    evaluations = read_run(trained.folder).evaluations
+    reached = [e for e in evaluations if e.iteration <= trained.progress.iteration]
+    before, after = evaluations[0], (reached or evaluations)[-1]
+    first = (trained.record.headline.metric, "return")
+    metrics = list(dict.fromkeys((*first, *before.metrics, *after.metrics)))
+    rows = [
+        [one_cell(name), *(show_number(line.metrics.get(name)) for line in (before, after))]
+        for name in metrics
+    ]
     text = (
         f"The whole team on the split `{settings.split}`"
-        f"{', greedily' if settings.greedy else ''}; before: iteration {scores.before.iteration}, "
-        f"after: iteration {scores.after.iteration} of this run."
+        f"{', greedily' if settings.greedy else ''}; before: iteration {before.iteration}, "
+        f"after: iteration {after.iteration} of this run. One run, so there is no interval."
     )
-    if scores.seeds:
-        seeds = ", ".join(map(str, scores.seeds))
-        text += f" Over seeds ({seeds}), before and after each whole run: mean and 95% interval."
-    else:
-        text += " One run, so there is no interval."
-    table = [head, ["---"] * len(head), *rows]
+    table = [["", "before", "after"], ["---"] * 3, *rows]
     lines = [f"| {' | '.join(cells)} |" for cells in table]
     return "\n".join(["## Evaluation\n", text, "", *lines, ""])
 

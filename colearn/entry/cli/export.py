@@ -52,10 +52,6 @@ def export(
     critics: Annotated[
         bool, typer.Option("--critics", help="The run's critics, one folder each, not its agents.")
     ] = False,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(help="Comparison whose seeds give the card's intervals; default: the run's."),
-    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace agents exported there before.")
     ] = False,
@@ -78,13 +74,11 @@ def export(
     }
     if critics and adapter:
         raise ConfigError("--adapter: critics are exported with all weights; leave it out")
-    if critics and comparison is not None:
-        raise ConfigError("--comparison: a critic's card has no such intervals; leave it out")
     with tempfile.TemporaryDirectory() as scratch:
         folders = (
             export_critics(run, to or scratch, **chosen)
             if critics
-            else export_run(run, to or scratch, adapter=adapter, comparison=comparison, **chosen)
+            else export_run(run, to or scratch, adapter=adapter, **chosen)
         )
         if to is not None:
             for label, folder in folders.items():

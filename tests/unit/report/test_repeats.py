@@ -1,14 +1,10 @@
 """Equal evaluations of a row that was not trained are one draw, however many runs made them."""
 
 import json
-from types import SimpleNamespace
 
 import fabricated_runs as fabricated
 import pytest
 
-import colearn
-from colearn.deploy.export.scores import read_scores
-from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord, RunFolder
 from colearn.runs.report import write_report
 from colearn.runs.report.source import read_source
 from colearn.runs.report.summarise import summarise
@@ -104,18 +100,3 @@ def test_trained_runs_that_end_alike_count_each(tmp_path):
 
 def test_a_page_with_an_untrained_row_does_not_say_that_all_rows_have_one_seed(four_equal):
     assert "neither a change nor a difference" not in (four_equal / "report.html").read_text()
-
-
-def test_a_card_counts_equal_evaluations_as_one_seed(tmp_path):
-    write_untrained(tmp_path, [-0.25] * 4)
-    names = [f"untrained-s{seed}" for seed in range(4)]
-    runs = tuple(
-        ComparisonEntry(run=name, algorithm="untrained", seed=seed)
-        for seed, name in enumerate(names)
-    )
-    made = {"version": colearn.__version__, "command": None}
-    ComparisonFolder(tmp_path).write(ComparisonRecord(**made, algorithms=("untrained",), runs=runs))
-    run = RunFolder(tmp_path / "runs" / names[0])
-    scores = read_scores(SimpleNamespace(folder=run, progress=SimpleNamespace(iteration=0)), None)
-    assert scores.seeds == [0]
-    assert scores.changes["return"].last.low is None
