@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
@@ -16,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from colearn.deploy.client.completion import LONGEST_ACTION
 from colearn.deploy.client.protocol.errors import ServeError
-from colearn.errors import ConfigError, MissingExtra
+from colearn.deploy.client.protocol.listening import listen
+from colearn.errors import MissingExtra
 
 from .person import Person
 from .seat import seen_from
@@ -67,7 +67,7 @@ class Watch:
         self._news = asyncio.Event()
         self._over = False
         self._read = asyncio.Event()
-        self.socket = _bind(port)
+        self.socket = listen(HOST, port, field="--watch-port")
         self.url = f"http://{HOST}:{self.socket.getsockname()[1]}/"
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -230,14 +230,3 @@ _HEADERS = {
 def _file(name: str) -> Response:
     text = (files("colearn.deploy.serve") / "page" / name).read_text(encoding="utf-8")
     return Response(text, media_type=FILES[name], headers=_HEADERS)
-
-
-def _bind(port: int) -> socket.socket:
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-    except OSError as error:
-        listening.close()
-        raise ConfigError(f"--watch-port {port}: {error.strerror}; take another or 0") from None
-    return listening

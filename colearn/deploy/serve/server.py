@@ -13,7 +13,8 @@ import uvicorn
 
 from colearn.deploy.client.protocol.connection import protocol
 from colearn.deploy.client.protocol.limits import RateLimiter, ServerLimits
-from colearn.errors import ColearnError, ConfigError, printable
+from colearn.deploy.client.protocol.listening import listen
+from colearn.errors import ColearnError, printable
 
 from .access import names_to_call
 from .agent import ServedAgent
@@ -44,7 +45,7 @@ def serve(
     Errors: ConfigError before the start; EngineFailed.
     """
     agent = ServedAgent(folder, device=device, context=context, threads=threads)
-    listening = _listen(host, port)
+    listening = listen(host, port, field=f"--host {host} --port")
     logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("colearn.deploy.serve.access").setLevel(logging.INFO)
     asyncio.run(_serve(agent, listening, host, token, limits))
@@ -129,19 +130,3 @@ class _DrainingServer(uvicorn.Server):
         if self.asked.is_set():
             self.force_exit = self.should_exit = True
         self._loop.call_soon_threadsafe(self.asked.set)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(_CONNECTIONS)  # before its address is printed
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            f"--host {host} --port {port}: {error.strerror or error}; give another one"
-        ) from None
-    return listening

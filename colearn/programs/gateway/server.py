@@ -7,7 +7,6 @@ import itertools
 import math
 import os
 import secrets
-import socket
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -15,7 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from colearn.deploy.client.protocol.errors import ServeError
-from colearn.errors import ConfigError, MissingExtra
+from colearn.deploy.client.protocol.listening import listen
+from colearn.errors import MissingExtra
 from colearn.text.json_value import copied
 
 from .program_run import ProgramRun
@@ -45,7 +45,9 @@ class GatewayServer:
         *,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
-        self.agents, self.program, self.ignored = tuple(agents), program, ignored
+        self.agents, self.program = tuple(agents), program
+        self.ignored = ignored
+        """Sampling fields that have no effect in a request."""
         self.process = os.getpid()
         self._numbers = itertools.count()
         self._lives: dict[str, ProgramRun] = {}
@@ -64,7 +66,7 @@ class GatewayServer:
         """Number of requests for episodes that wait for an answer."""
         self._unable: str | None = None
         """Why no worker starts, until one asks for an episode."""
-        self._listening = _listen(port)
+        self._listening = listen("127.0.0.1", port, field="task.port")
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._server = self._build()
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
@@ -227,17 +229,3 @@ class GatewayServer:
             await self._server.serve([self._listening])
 
         asyncio.run(main())
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen(2048)
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            f"task.port: {port}: {error.strerror or error}; give another one, or 0"
-        ) from None
-    return listening

@@ -135,7 +135,7 @@ def test_a_page_from_elsewhere_cannot_read_along(get: Callable[..., httpx.Respon
 def test_a_port_that_is_taken_is_an_error_with_the_remedy(watch: Watch) -> None:
     port = watch.socket.getsockname()[1]
     watch.socket.listen()
-    with pytest.raises(ConfigError, match=f"--watch-port {port}: .*; take another or 0"):
+    with pytest.raises(ConfigError, match=f"--watch-port: {port}: .*; give another one, or 0"):
         Watch("notes", port)
 
 
