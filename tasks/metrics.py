@@ -114,6 +114,10 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         },
         "failed": Metric("Episodes whose program failed.", "share", "lower"),
     },
+    "harvest": {
+        "sold": Metric("Weeks in which both choices were right.", "share", "higher"),
+        "luck": Metric("What the weather paid; its mean is 0.", "reward"),
+    },
     "house_build": {
         **_BUILDING,
         "health": Metric("Health points left.", "share", "higher"),

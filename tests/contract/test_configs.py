@@ -49,6 +49,22 @@ def test_the_quickstart_is_shipped() -> None:
     assert "quickstart" in CONFIGS
 
 
+def test_critic_pays_gives_its_algorithms_equal_rates_iterations_and_budgets() -> None:
+    config = load_config("critic_pays")
+    rows = {label: config_of(config, label) for label in config.compare.algorithms}
+    assert list(rows) == ["collm_cc", "collm_dc", "magrpo"] and len(make_plan(config).runs) == 15
+    first = rows["collm_cc"]
+    for row in rows.values():
+        assert (row.models, row.critic, row.agents) == (first.models, first.critic, first.agents)
+        assert row.train.environment_steps == 3000
+        rollout = build_algorithm(row).checked_parts().rollout
+        chains = row.train.episodes * rollout.group_size
+        assert chains * build_task(row).horizon == 2 * row.train.minibatch == 192
+    critics = [build_algorithm(rows[label]).checked_parts() for label in ("collm_cc", "collm_dc")]
+    assert critics[0].advantage == critics[1].advantage == GAE(lam=1.0, normalize=True)
+    assert critics[0].value_loss == critics[1].value_loss
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_config_opens_with_a_line_that_says_what_it_is(name: str) -> None:
     first = SHIPPED[name].read_text().splitlines()[0]
