@@ -39,7 +39,7 @@ _CPU_OPTIONS = {
 _CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """Attention head sizes that vLLM 0.32 supports on the CPU. With any other head size, an engine
 fails at its first request."""
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM accepts for max_lora_rank."""
 
 
@@ -130,12 +130,12 @@ def rank_limit(base: Base, adapters: list[str]) -> int:
     """Return the smallest max_lora_rank that vLLM accepts and that is large enough for these
     adapters. Errors: ConfigError if an adapter's rank exceeds vLLM's maximum."""
     rank = max(base.model.peft_config[name].r for name in adapters)
-    if rank > _RANKS[-1]:
+    if rank > RANKS[-1]:
         raise ConfigError(
-            f"models.lora.rank: vLLM takes ranks up to {_RANKS[-1]}, got {rank}; lower it or set "
+            f"models.lora.rank: vLLM takes ranks up to {RANKS[-1]}, got {rank}; lower it or set "
             "run.generator: transformers"
         )
-    return min(limit for limit in _RANKS if limit >= rank)
+    return min(limit for limit in RANKS if limit >= rank)
 
 
 def check_heads(base: Base) -> None:

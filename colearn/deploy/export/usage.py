@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from .manifest import AgentManifest
+from colearn.engines.vllm_options import RANKS
 
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM accepts for --max-lora-rank."""
+from .manifest import AgentManifest
 
 
 def usage(manifest: AgentManifest, *, rank: int | None, exact: bool, needs_5: bool = False) -> str:
@@ -33,15 +32,10 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool, needs_5: bo
     return "## Use\n\n" + "\n".join(part for part in parts if part)
 
 
-def rank_limit(rank: int) -> int:
-    """The smallest value of vLLM's --max-lora-rank that is sufficient for an adapter's rank."""
-    return next((limit for limit in _RANKS if limit >= rank), rank)
-
-
 def _vllm(manifest: AgentManifest, rank: int | None) -> str:
     options = [f"--dtype {manifest.dtype}"]
     if manifest.weights == "adapter":
-        max_rank = rank_limit(rank or 1)
+        max_rank = next((limit for limit in RANKS if limit >= (rank or 1)), rank)
         options = [
             f"--dtype {manifest.dtype} --enable-lora --max-lora-rank {max_rank}",
             f"--lora-modules {manifest.agent}=.",
