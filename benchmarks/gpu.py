@@ -135,12 +135,13 @@ class Stand:
         """A learner and the best seconds of an update: accumulate and step."""
         from colearn.config import OptimizerSettings
         from colearn.models.network import Network
-        from colearn.training.learners.local_learner import LocalLearner
+        from colearn.training.learners.kinds import Local
+        from colearn.training.learners.learner import NetworkLearner
 
         settings = OptimizerSettings(learning_rate=1e-6)
-        budget = 16_384
         network = Network(self.base, self.voice.adapter)
-        learner = LocalLearner("actor", network, settings, token_budget=budget)
+        optimizer = Local().build("actor", network, settings)
+        learner = NetworkLearner("actor", network, optimizer, token_budget=16_384)
         best = float("inf")
         for _ in range(times):
             self.wait()
@@ -401,18 +402,15 @@ def zero3(config: str) -> Callable[[bool], dict[str, Any]]:
         from colearn.config import OptimizerSettings
         from colearn.engines.transformers import TransformersEngine
         from colearn.models.network import Network
-        from colearn.training.learners.deepspeed import DeepSpeedLearner
+        from colearn.training.learners.kinds import DeepSpeed
+        from colearn.training.learners.learner import NetworkLearner
 
         stand = Stand(small)
         trees, _ = stand.generated(TransformersEngine(stand.base, {"a": stand.voice}))
         rows = stand.rows_of(trees)
-        learner = DeepSpeedLearner(
-            "actor",
-            Network(stand.base),
-            OptimizerSettings(learning_rate=1e-6),
-            config_source=config,
-            token_budget=16_384,
-        )
+        network, settings = Network(stand.base), OptimizerSettings(learning_rate=1e-6)
+        optimizer = DeepSpeed(config=config).build("actor", network, settings)
+        learner = NetworkLearner("actor", network, optimizer, token_budget=16_384)
         best = float("inf")
         for _ in range(3):
             stand.wait()

@@ -47,6 +47,7 @@ from .learner import (
     LearnerKind,
     MemoryFootprint,
     Objective,
+    Optimizer,
     WeightCopy,
 )
 from .loss import PolicyBatch, PolicyLoss
@@ -97,6 +98,7 @@ __all__ = [
     "NetworkKey",
     "NodeAdvantages",
     "Objective",
+    "Optimizer",
     "Paid",
     "Parts",
     "Player",

@@ -1,13 +1,14 @@
 """Learner interface: forward pass, backward pass, optimiser step and saved state of one trained
-model or critic."""
+model or critic; and the optimiser that a learner is built with."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .timeline import Timed
 
@@ -136,6 +137,44 @@ class Learner(Timed, ABC):
         another process."""
 
 
+class Optimizer(ABC):
+    """Takes the optimiser steps of one network, and holds the optimiser's state.
+
+    For each minibatch, the learner enters `passes`, calls `forward` and `backward` for each
+    micro-batch, leaves `passes` and calls `step`. The learner divides rows among processes, sums
+    gradients over processes and counts steps.
+    """
+
+    lockstep: ClassVar[bool] = False
+    """Whether processes communicate in every forward or backward pass, and sum gradients there. A
+    process without a micro-batch in a round then runs another process's micro-batch with weight 0,
+    and all micro-batches of a round are of the same kind."""
+    follows_gradient: ClassVar[bool] = True
+    """Whether steps follow the loss's gradient, so that a loss without gradient is an error."""
+    forward: Callable[..., Outputs]
+    """`forward(batch, entropy=...)` returns a batch's outputs: the network, or a wrapper of it."""
+    passes: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Returns the context of a minibatch's forward and backward passes."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Run the backward pass of a micro-batch's loss, which has a gradient."""
+        loss.backward()
+
+    @abstractmethod
+    def step(self, number: int, done: float) -> dict[str, float]:
+        """Take optimiser step `number`, counted from 0, with the accumulated gradient, and zero the
+        gradient; returns metrics. `done` and errors: as for `Learner.step`."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """The whole state, in the form of `torch.optim.Optimizer.state_dict`; every process must
+        call this method."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """The inverse of `state`, called after the network's weights have been loaded."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryFootprint:
     """Memory, in bytes, that a process needs for a single network on the network's device."""
@@ -159,16 +198,14 @@ class MemoryFootprint:
 
 
 class LearnerKind(ABC):
-    """Settings of a kind of learner, as a frozen dataclass. The dataclass builds a run's learners
-    and estimates the learners' memory for the dry run. Importing the dataclass does not import
-    torch."""
+    """Settings of a kind of learner, as a frozen dataclass. The dataclass builds the optimisers of
+    a run's learners and estimates the learners' memory for the dry run. Importing the dataclass
+    does not import torch."""
 
     @abstractmethod
-    def build(
-        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
-    ) -> Learner:
-        """Returns a learner of `network` with the model's or critic's `settings`. Micro-batches
-        hold up to `token_budget` tokens; `entropy` states whether the loss receives the entropy.
+    def build(self, name: str, network: Any, settings: Any) -> Optimizer:
+        """Returns the optimiser of `network`, whose learner is called `name`, with the model's or
+        critic's `settings`.
 
         Errors: MissingExtra; ConfigError for settings that this kind does not support.
         """

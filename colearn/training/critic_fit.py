@@ -33,7 +33,7 @@ from colearn.models.network import Network
 from colearn.runs.record import RunFolder, open_run
 from colearn.runs.record.folder import TREES
 from colearn.runs.record.recorded_tree import tree_of
-from colearn.training.learners.build_learner import build_learner
+from colearn.training.learners.learner import build_learner
 from colearn.training.learners.minibatch import minibatches
 from colearn.training.learners.reader import ModelRows
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from colearn.contract import Learner, LearnerKind, MemoryFootprint
-from colearn.training.learners.network_learner import NetworkLearner
+from colearn.contract import LearnerKind, MemoryFootprint, Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +17,8 @@ class Plain(LearnerKind):
     halved: bool = False
     """Bases are kept in half the precision."""
 
-    def build(self, name: str, network: Any, settings: Any, **sizes: Any) -> Learner:
-        return PlainLearner(name, network, settings, **sizes)
+    def build(self, name: str, network: Any, settings: Any) -> Optimizer:
+        return PlainOptimizer(network, settings.learning_rate)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
@@ -31,16 +30,21 @@ class Plain(LearnerKind):
             base.causal.to(torch.bfloat16)
 
 
-class PlainLearner(NetworkLearner):
-    def __init__(self, name: str, network: Any, settings: Any, **sizes: Any) -> None:
-        super().__init__(name, network, **sizes)
-        self.rate = settings.learning_rate
+class PlainOptimizer(Optimizer):
+    def __init__(self, network: Any, rate: float) -> None:
+        self.forward, self.rate = network, rate
+        self.parameters = list(network.trained().values())
 
-    def step(self, done: float) -> dict[str, float]:
+    def step(self, number: int, done: float) -> dict[str, float]:
         with torch.no_grad():
-            for weight in self.parameters.values():
+            for weight in self.parameters:
                 if weight.grad is not None:
                     weight -= self.rate * weight.grad
                     weight.grad = None
-        self.steps += 1
         return {"learning_rate": self.rate}
+
+    def state(self) -> dict[str, Any]:
+        return {"state": {}, "param_groups": []}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """It has none."""

@@ -39,8 +39,8 @@ from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec, ChatFormat, Language
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.learners.batch import evaluate
 from colearn.training.learners.packed_rows import actor_rows
-from colearn.training.learners.score import evaluate
 
 ARCHITECTURES = ("qwen3", "llama", "gemma3")
 SLIDING_WINDOW = 24

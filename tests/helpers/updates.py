@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from local_learners import local_learner
 from tiny import byte_tokenizer, tiny_model
 
 from colearn.config import OptimizerSettings
@@ -24,7 +25,7 @@ from colearn.methods.values.critics import Critics
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
 from colearn.rollout.agents import AgentSpec
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 from colearn.training.learners.minibatch import UpdateSchedule
 from colearn.training.learners.reader import StepResult, rows_of
 from colearn.training.update.actors import Actors
@@ -116,8 +117,10 @@ def value_network(seed: int, *, size: float = 0.3, dtype: torch.dtype = torch.fl
     return Network(Base(tiny_model("llama", seed=seed, dtype=dtype)), head=head_of(seed, size))
 
 
-def learner_of(name: str, network: Network, *, rate: float = 1e-3, **settings: Any) -> LocalLearner:
-    return LocalLearner(
+def learner_of(
+    name: str, network: Network, *, rate: float = 1e-3, **settings: Any
+) -> NetworkLearner:
+    return local_learner(
         name, network, OptimizerSettings(learning_rate=rate, **settings), token_budget=4096
     )
 

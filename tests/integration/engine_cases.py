@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 import torch
 from asking import token_request
+from local_learners import local_learner
 from vllm_cases import byte_tokenizer, play, qwen, rows_of
 
 from colearn.config import LoRASettings, ModelSettings
@@ -22,8 +23,8 @@ from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import weight_update
 from colearn.rollout.agents import AgentSpec, ChatFormat
-from colearn.training.learners.local_learner import LocalLearner
-from colearn.training.learners.score import evaluate
+from colearn.training.learners.batch import evaluate
+from colearn.training.learners.learner import NetworkLearner
 
 TOLERANCE = 1e-3
 SAMPLING = {
@@ -45,10 +46,10 @@ class Setup:
         """The agent whose weights the tests train."""
         return "hot"
 
-    def learner(self) -> LocalLearner:
+    def learner(self) -> NetworkLearner:
         network = Network(self.base, self.voices[self.learned].adapter)
         settings = ModelSettings(path="unused", learning_rate=1e-2)
-        return LocalLearner("actor", network, settings, token_budget=4096)
+        return local_learner("actor", network, settings, token_budget=4096)
 
 
 @pytest.fixture(scope="module", params=["full", "tied", "lora"])

@@ -17,7 +17,8 @@ from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.methods.loss.value import value_loss
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.kinds import DeepSpeed, Local
+from colearn.training.learners.learner import NetworkLearner
 
 Make = Callable[..., Learner]
 """(name, network, token budget of a micro-batch) to a learner."""
@@ -39,12 +40,9 @@ def maker(learner: str) -> Make:
     """`local`, or the name or path of a DeepSpeed config."""
 
     def make(name: str, network: Network, token_budget: int = TOKEN_BUDGET) -> Learner:
-        shared: dict[str, Any] = {"token_budget": token_budget}
-        if learner == "local":
-            return LocalLearner(name, network, SETTINGS, **shared)
-        from colearn.training.learners.deepspeed import DeepSpeedLearner
-
-        return DeepSpeedLearner(name, network, SETTINGS, config_source=learner, **shared)
+        kind = Local() if learner == "local" else DeepSpeed(config=learner)
+        optimizer = kind.build(name, network, SETTINGS)
+        return NetworkLearner(name, network, optimizer, token_budget=token_budget)
 
     return make
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from credited import credited
-from gradients import gradients, relative
+from local_learners import gradients, local_learner, relative
 from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
 from updates import new_critics, new_updater, value_gradients, value_network
 
@@ -30,10 +30,8 @@ from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.training.learners.batch import make_batch
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.batch import evaluate, make_batch
 from colearn.training.learners.minibatch import UpdateSchedule
-from colearn.training.learners.score import evaluate
 from colearn.training.load_team import load_team
 from colearn.training.update.build_updater import build_updater
 from colearn.training.update.objective import ActorObjective
@@ -45,7 +43,7 @@ SETTINGS = OptimizerSettings(learning_rate=1e-3)
 
 
 def learner_of(network, *, budget=4096, entropy=False):
-    return LocalLearner("x", network, SETTINGS, token_budget=budget, entropy=entropy)
+    return local_learner("x", network, SETTINGS, token_budget=budget, entropy=entropy)
 
 
 def parts_of(loss):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from asking import token_request
+from local_learners import local_learner
 from tiny import (
     ARCHITECTURES,
     Notes,
@@ -42,7 +43,6 @@ from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.shapes import Chain, Cross, KaryTree
-from colearn.training.learners.local_learner import LocalLearner
 
 CLOSE = 1e-4
 AGENTS = ("ada", "ben")
@@ -250,7 +250,7 @@ def test_an_adapter_gives_the_logprobs_of_its_weights_merged_into_the_base():
 
 
 def test_adapters_off_is_the_reference_policy():
-    from colearn.training.learners.score import evaluate
+    from colearn.training.learners.batch import evaluate
 
     team = cast(lora={"ada": "one", "ben": "two"})
     (tree, *_) = play(Notes(), team)
@@ -353,7 +353,7 @@ def updater(team, parts, *, epochs=1, minibatch=None):
     from colearn.config import OptimizerSettings
 
     for name in ("ada", "ben"):
-        learners[name] = LocalLearner(
+        learners[name] = local_learner(
             name,
             team.network(name),
             OptimizerSettings(learning_rate=1e-3),

@@ -137,16 +137,16 @@ def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
 def test_models_of_a_host_may_learn_in_threads(
     model: str, lora: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from colearn.training.learners.local_learner import LocalLearner
+    from colearn.training.learners.learner import NetworkLearner
 
     usual, _ = learned(config_of(model, lora=lora))
-    seen, real = set(), LocalLearner.step
+    seen, real = set(), NetworkLearner.step
 
-    def noted(self: LocalLearner, done: float) -> dict[str, float]:
+    def noted(self: NetworkLearner, done: float) -> dict[str, float]:
         seen.add(threading.current_thread().name.split("_")[0])
         return real(self, done)
 
-    monkeypatch.setattr(LocalLearner, "step", noted)
+    monkeypatch.setattr(NetworkLearner, "step", noted)
     parts, _ = learned(
         config_of(model, lora=lora, run={"host": {"name": "local", "threads": True}})
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from gradients import Recorder
+from local_learners import Recorder
 from tiny import cast
 from updates import new_updater
 
@@ -235,7 +235,7 @@ def test_the_updaters_gradient_is_that_of_the_exact_value_of_the_networks(proble
         network.zero_grad()
 
     settings = OptimizerSettings(learning_rate=1e-3)
-    learners = {a: Recorder(a, networks[a], settings, token_budget=4096) for a in task.agents}
+    learners = {a: Recorder(a, networks[a], settings) for a in task.agents}
     parts = Parts(rollout=shape, credit=Shared(), advantage=RawReturn(), loss=PolicyGradient())
     updater = new_updater(parts, learners)
     generator = torch.Generator().manual_seed(0)

@@ -14,7 +14,7 @@ from colearn.config import Config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.runs.record import RunFolder
 from colearn.training.interruption import Interrupted
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 from colearn.training.loop import Experiment
 
 ITERATIONS = 4
@@ -379,7 +379,7 @@ def test_a_signal_before_an_update_changes_a_model_is_answered_at_once(
 ):
     folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
     experiment = Experiment(config, folder)
-    accumulate, begun = LocalLearner.accumulate, []
+    accumulate, begun = NetworkLearner.accumulate, []
 
     def told(self, *given):
         if experiment.progress.iteration == 1:
@@ -387,7 +387,7 @@ def test_a_signal_before_an_update_changes_a_model_is_answered_at_once(
             signal.raise_signal(signal.SIGTERM)
         return accumulate(self, *given)
 
-    monkeypatch.setattr(LocalLearner, "accumulate", told)
+    monkeypatch.setattr(NetworkLearner, "accumulate", told)
     with pytest.raises(Interrupted):
         experiment.run()
     monkeypatch.undo()
@@ -401,7 +401,7 @@ def test_a_signal_before_an_update_changes_a_model_is_answered_at_once(
 
 def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypatch, capfd):
     experiment = Experiment(config_of(models), tmp_path / "run")
-    step = LocalLearner.step
+    step = NetworkLearner.step
 
     def told(self, done=0.0):
         if experiment.interruption._received is None:
@@ -409,7 +409,7 @@ def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypat
             assert "note: SIGTERM: the run saves its state and ends" in capfd.readouterr().err
         return step(self, done)
 
-    monkeypatch.setattr(LocalLearner, "step", told)
+    monkeypatch.setattr(NetworkLearner, "step", told)
     with pytest.raises(Interrupted):
         experiment.run()
 
@@ -417,7 +417,7 @@ def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypat
 def test_a_signal_in_an_update_waits_for_its_end(models, whole, tmp_path, monkeypatch):
     folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
     experiment = Experiment(config, folder)
-    step = LocalLearner.step
+    step = NetworkLearner.step
 
     def told(self, done=0.0):
         if experiment.progress.iteration == 1:
@@ -426,7 +426,7 @@ def test_a_signal_in_an_update_waits_for_its_end(models, whole, tmp_path, monkey
             ) if experiment.interruption._received is None else None
         return step(self, done)
 
-    monkeypatch.setattr(LocalLearner, "step", told)
+    monkeypatch.setattr(NetworkLearner, "step", told)
     with pytest.raises(Interrupted):
         experiment.run()
     monkeypatch.undo()

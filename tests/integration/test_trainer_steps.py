@@ -16,7 +16,7 @@ from colearn.contract import Credit
 from colearn.errors import ConfigError
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.training.interruption import Interrupted
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
 
@@ -119,7 +119,7 @@ def test_an_update_that_a_signal_has_ended_early_is_repeated_by_the_next_step(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its gradients are left, and returns that its means by item have counted."""
-    merged, interrupted = LocalLearner._merged, list[bool]()
+    merged, interrupted = NetworkLearner._merged, list[bool]()
     with trainer(tmp_path / "run") as steps:
 
         def told(*given: Any) -> Any:
@@ -128,7 +128,7 @@ def test_an_update_that_a_signal_has_ended_early_is_repeated_by_the_next_step(
                 signal.raise_signal(signal.SIGINT)
             return merged(*given)
 
-        monkeypatch.setattr(LocalLearner, "_merged", told)
+        monkeypatch.setattr(NetworkLearner, "_merged", told)
         steps.evaluate()
         steps.step()
         steps.evaluate()

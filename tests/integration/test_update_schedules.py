@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from local_learners import local_learner
 from tiny import Notes, cast, play, register, save_model
 from updates import new_critics, new_updater, value_network
 
@@ -22,7 +23,7 @@ from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
 from colearn.models.network import Network
 from colearn.rollout.shapes import KaryTree
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 from colearn.training.learners.minibatch import UpdateSchedule
 from colearn.training.load_team import load_team
 from colearn.training.update.build_updater import build_updater
@@ -39,8 +40,10 @@ def updated(
     parts = algorithm.parts()
     trees = play(Notes(items=4), team, parts.rollout)
 
-    def learner(name: str, network: Network) -> LocalLearner:
-        return LocalLearner(name, network, OptimizerSettings(learning_rate=1e-3), token_budget=4096)
+    def learner(name: str, network: Network) -> NetworkLearner:
+        return local_learner(
+            name, network, OptimizerSettings(learning_rate=1e-3), token_budget=4096
+        )
 
     critic = None
     if parts.critic is not None:

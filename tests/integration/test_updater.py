@@ -23,8 +23,8 @@ from colearn.contract.types import Tree
 from colearn.methods.advantage.gae import GAE
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import KaryTree
-from colearn.training.learners.local_learner import LocalLearner
-from colearn.training.learners.rate_schedule import rate_factor
+from colearn.training.learners.learner import NetworkLearner
+from colearn.training.learners.torch_optimizer import rate_factor
 from colearn.training.update.metrics import Kept, update_metrics
 
 PLAIN = {"advantage": GAE(), "loss": PolicyGradient(), "value_loss": ValueLoss()}
@@ -197,13 +197,13 @@ def test_behaviour_log_probs_can_serve_as_the_old_ones_and_save_a_pass(monkeypat
                 weight.mul_(1.05)
     updater = updater_of(CoLLMCC(loss=PolicyGradient(old_logprobs=old)), team, epochs=3)
     held(updater)
-    evaluate, seen = LocalLearner.evaluate, []
+    evaluate, seen = NetworkLearner.evaluate, []
 
     def counted(self, *args, **settings):
         seen.append(self)
         return evaluate(self, *args, **settings)
 
-    monkeypatch.setattr(LocalLearner, "evaluate", counted)
+    monkeypatch.setattr(NetworkLearner, "evaluate", counted)
     metrics = updater.update(trees, 0)
     assert (
         len([learner for learner in seen if learner in updater.actors.learners.values()]) == passes
@@ -386,7 +386,7 @@ def test_an_update_steps_at_the_scheduled_rate():
     )
     metrics = updater.update(trees, 0, done=0.75)
     assert metrics["ada/learning_rate"] == pytest.approx(0.25e-3)
-    [group] = updater.actors.learners["ada"].optimizer.param_groups
+    [group] = updater.actors.learners["ada"].optimizer.wrapped.param_groups
     assert group["lr"] == pytest.approx(0.25e-3)
 
 

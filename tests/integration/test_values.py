@@ -3,13 +3,13 @@ minibatch, of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from gradients import Recorder, relative
+from local_learners import Recorder, local_learner, relative
 from tiny import Cast, Notes, cast, play, tiny_model
 from updates import head_of, new_critics, new_updater, value_gradients, value_network
 
@@ -27,17 +27,18 @@ from colearn.methods.values import critics as value_models
 from colearn.methods.values.critics import Critics
 from colearn.methods.values.item_means import ItemMeans
 from colearn.models.network import Network
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 from colearn.training.update import objective
 from colearn.training.update.updater import Updater
 
+Kind = Callable[[str, Network, OptimizerSettings], NetworkLearner]
 PLAIN: dict[str, Any] = {"advantage": GAE(), "value_loss": ValueLoss()}
 EARLIER = {"product": 1.0, "square": 2.0}
 """Sums of earlier iterations by which a residual has the share c = 0.5."""
 
 
-def learner_of(name: str, network: Network, kind: type[LocalLearner] = Recorder) -> LocalLearner:
-    return kind(name, network, OptimizerSettings(learning_rate=1e-2), token_budget=4096)
+def learner_of(name: str, network: Network, kind: Kind = Recorder) -> NetworkLearner:
+    return kind(name, network, OptimizerSettings(learning_rate=1e-2))
 
 
 def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> Updater:
@@ -56,7 +57,7 @@ def updater_of(algorithm: Any, team: Cast, *, share: bool, **settings: Any) -> U
     return new_updater(parts, actors, critic=critics, shared_head=share, **settings)
 
 
-def critics_of(critic: Any, agents: Sequence[str], kind: type[LocalLearner] = Recorder) -> Critics:
+def critics_of(critic: Any, agents: Sequence[str], kind: Kind = Recorder) -> Critics:
     learners = {
         reader: learner_of(reader, value_network(20 + number, dtype=torch.float32), kind)
         for number, reader in enumerate(critic.readers(tuple(agents)))
@@ -230,7 +231,7 @@ def test_a_clipped_value_is_held_to_that_of_its_own_state_at_rollout(
     team, trees = stage
     settings = PLAIN | {"value_loss": ValueLoss(clip=0.2)}
     updater = updater_of(
-        CoLLMCC(**settings), team, share=False, epochs=2, minibatch=6, kind=LocalLearner
+        CoLLMCC(**settings), team, share=False, epochs=2, minibatch=6, kind=local_learner
     )
     assert updater.critic is not None
     before = [[v for v in one["ada"] if v is not None] for one in updater.critic.values(trees)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from credited import credited
-from gradients import Gradients, Recorder, relative
+from local_learners import Gradients, Recorder, local_learner, relative
 from tiny import Notes, cast, play, register, save_model, tiny_model
 from updates import new_updater
 
@@ -24,7 +24,6 @@ from colearn.rollout.agents.cast.seats import Swap
 from colearn.rollout.agents.programs import Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.training.learners.local_learner import LocalLearner
 from colearn.training.load_team import load_team
 from colearn.training.update.build_updater import build_updater
 from colearn.training.update.updater import Updater
@@ -60,9 +59,7 @@ def updater_of(
     team: Any, advantage: Advantage, *, loss: PolicyGradient | None = None, **settings: Any
 ) -> tuple[Updater, dict[str, Recorder]]:
     learners = {
-        name: Recorder(
-            name, team.network(name), OptimizerSettings(learning_rate=1e-3), token_budget=4096
-        )
+        name: Recorder(name, team.network(name), OptimizerSettings(learning_rate=1e-3))
         for name in team.voices
     }
     parts = Parts(
@@ -242,7 +239,9 @@ def test_a_model_that_does_not_train_says_nothing_of_how_far_the_others_have_mov
         idle = Numbered({(node.index, "ben") for node in trees[0].nodes})
         parts = Parts(rollout=Chain(), credit=SharedReward(), advantage=idle, loss=PolicyGradient())
         rate = OptimizerSettings(learning_rate=1e-2)
-        actors = {a: LocalLearner(a, team.network(a), rate, token_budget=4096) for a in team.voices}
+        actors = {
+            a: local_learner(a, team.network(a), rate, token_budget=4096) for a in team.voices
+        }
         return new_updater(parts, actors, **settings).update(trees, 0)
 
     far = 2 * updated(epochs=2)["ada/approx_kl"]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from credited import credited
 from datasets import Dataset
+from local_learners import local_learner
 from tiny import byte_tokenizer, save_model
 from torch import Tensor
 from transformers import AutoModelForCausalLM
@@ -23,9 +24,9 @@ from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.methods.advantage.group_baseline import GroupMean
 from colearn.models.base import Base
 from colearn.models.network import Network
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.batch import evaluate
+from colearn.training.learners.learner import NetworkLearner
 from colearn.training.learners.packed_rows import actor_rows
-from colearn.training.learners.score import evaluate
 from colearn.training.update.advantages import advantaged_row
 from colearn.training.update.objective import ActorObjective
 
@@ -136,7 +137,7 @@ class Sides:
 
     trl: GRPOTrainer
     inputs: dict[str, Tensor]
-    mine: LocalLearner
+    mine: NetworkLearner
     rows: list[Row]
     """One for each prompt."""
 
@@ -179,7 +180,7 @@ class Sides:
 
         metrics = self.mine.accumulate(rows, counted).metrics
         gradients = {name: p.grad.clone() for name, p in self.mine.parameters.items()}
-        self.mine.optimizer.zero_grad()
+        self.mine.network.zero_grad()
         return metrics["loss"], gradients, metrics
 
 
@@ -199,7 +200,7 @@ def both_sides(folder: Path, *, kind: str = "qwen3", **settings: Any) -> Sides:
     inputs = batch_of(trl)
     trees = trees_of(inputs, reward.given)
     read = [row for tree in trees for row in actor_rows(tree, "solo", temperature=TEMPERATURE)]
-    learner = LocalLearner("solo", acting, OptimizerSettings(), token_budget=BUDGET)
+    learner = local_learner("solo", acting, OptimizerSettings(), token_budget=BUDGET)
     old, ref = learner.evaluate(read), evaluate(reference, read, token_budget=BUDGET)
     advantages = GroupMean()(credited(trees))
     rows = []

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 import torch
 from credited import credited
+from local_learners import local_learner
 from tiny import Notes, branch_parts, cast, play, tiny_model
 from transformers import AutoModelForCausalLM
 
@@ -23,7 +24,6 @@ from colearn.methods.advantage.raw_return import RawReturn
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.load import load_base
 from colearn.models.network import Network
-from colearn.training.learners.local_learner import LocalLearner
 from colearn.training.update.objective import ActorObjective
 
 RATE = 5e-6
@@ -59,7 +59,7 @@ def by_learner(trees, rows, folder, compute):
     )
     network = Network(base)
     settings = OptimizerSettings(learning_rate=RATE)
-    learner = LocalLearner("ada", network, settings, token_budget=4096)
+    learner = local_learner("ada", network, settings, token_budget=4096)
     rows = [
         replace(row, advantages=tuple(advantages_by_node[span.node]["ada"] for span in row.spans))
         for row, advantages_by_node in zip(rows, RawReturn()(credited(trees)), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gradients import relative
+from local_learners import relative
 from test_tree_attention import rows_of
 from tiny import tiny_model
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from credited import credited
+from local_learners import local_learner
 from tiny import Notes, cast, play
 from torch import Tensor
 from updates import new_critics, value_network
@@ -18,7 +19,6 @@ from updates import new_critics, value_network
 from colearn.config import OptimizerSettings
 from colearn.methods.advantage.gae import GAE
 from colearn.methods.critic.centralized import Centralized
-from colearn.training.learners.local_learner import LocalLearner
 
 tensordict = pytest.importorskip("tensordict", reason="torchrl is the reference here")
 postprocs = pytest.importorskip("torchrl.data.postprocs", reason="it is the reference here")
@@ -66,7 +66,7 @@ def row(numbers, dtype=torch.float32):
 
 def critic():
     network = value_network(5, dtype=torch.float32)
-    learner = LocalLearner("team", network, OptimizerSettings(), token_budget=4096)
+    learner = local_learner("team", network, OptimizerSettings(), token_budget=4096)
     return new_critics(Centralized(), {"team": learner})
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from credited import credited
+from local_learners import local_learner
 from peft import LoraConfig, get_peft_model
 from tiny import ARCHITECTURES, Notes, add_adapter, branch_parts, cast, play, tiny_model
 
@@ -18,7 +19,6 @@ from colearn.methods.advantage.group_baseline import GroupMean
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.base import Base
 from colearn.rollout.shapes import KaryTree
-from colearn.training.learners.local_learner import LocalLearner
 from colearn.training.update.objective import ActorObjective
 
 CLOSE = 1e-5
@@ -63,7 +63,7 @@ def learner_of(team, trees, agent):
         for tree, advantages_by_node in zip(trees, advantages, strict=True)
         for row in team.rows(tree, agent)
     ]
-    learner = LocalLearner(agent, team.network(agent), SETTINGS, token_budget=300)
+    learner = local_learner(agent, team.network(agent), SETTINGS, token_budget=300)
     return learner, rows, ActorObjective.of(PolicyGradient(), ValueLoss(), rows)
 
 

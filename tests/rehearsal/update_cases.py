@@ -10,7 +10,8 @@ from colearn.engines.transformers import TransformersEngine
 from colearn.models.network import Network, ValueHead
 from colearn.rollout.agents import AgentSpec
 from colearn.training.learners.batch import micro_batches
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
+from tests.helpers.local_learners import local_learner
 from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions
 
 from . import costs
@@ -52,13 +53,13 @@ def per_micro_batch(
     }
 
 
-def learner_of(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> LocalLearner:
+def learner_of(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> NetworkLearner:
     for name, parameter in base.model.named_parameters():
         mine = spec.adapter is None or (".lora_" in name and f".{spec.adapter}." in name)
         parameter.requires_grad_(mine)
     head = ValueHead(base.config.hidden_size).to(base.device) if values else None
     network = Network(base, spec.adapter, head, checkpointing=checkpointing)
-    return LocalLearner("actor", network, OptimizerSettings(learning_rate=1e-3), token_budget=4096)
+    return local_learner("actor", network, OptimizerSettings(learning_rate=1e-3), token_budget=4096)
 
 
 def _plain(counts: costs.Costs) -> dict[str, dict[str, float]]:

@@ -16,7 +16,7 @@ from colearn.models.merging import merged
 from colearn.models.network import Network
 from colearn.models.saved_folder import save_model
 from colearn.text.notes import note
-from colearn.training.learners.checkpoint_network import checkpoint_network
+from colearn.training.learners.checkpoint_files import checkpoint_network
 
 from .run_reader import Trained
 

@@ -25,7 +25,7 @@ from colearn.models.network import HEAD, Network
 from colearn.models.saved_folder import save_model, save_tokenizer
 from colearn.runs.record.checkpoints import Checkpoint
 from colearn.text.masking import masked_settings
-from colearn.training.learners.checkpoint_network import checkpoint_network
+from colearn.training.learners.checkpoint_files import checkpoint_network
 
 from .explained_variance import TurnWorth
 from .item_means import ItemMeans

@@ -14,7 +14,7 @@ from colearn.errors import ConfigError
 from colearn.methods.critic.stream import text_ids
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.models.network import Network, ValueHead
-from colearn.training.learners.score import evaluate
+from colearn.training.learners.batch import evaluate
 
 from .critic_folder import CriticManifest, critic_folder, read_critic
 from .critics import Critics

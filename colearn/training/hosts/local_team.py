@@ -20,8 +20,8 @@ from colearn.models.network import Network
 from colearn.models.torch_settings import use_tf32, use_threads
 from colearn.models.weight_update import weight_update
 from colearn.rollout.agents import AgentSpec, Language
-from colearn.training.learners.build_learner import build_learner
-from colearn.training.learners.frozen_copy import NetworkCopy
+from colearn.training.learners.copies import NetworkCopy
+from colearn.training.learners.learner import build_learner
 from colearn.training.players import agent_spec, language_player
 from colearn.training.team import Team
 

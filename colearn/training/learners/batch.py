@@ -1,5 +1,5 @@
-"""Cuts rows into micro-batches by a token budget, pads micro-batches to tensors, and assigns them
-to ranks in rounds, so that collectives stay in step."""
+"""Cuts rows into micro-batches by a token budget, pads micro-batches to tensors, evaluates them,
+and assigns them to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from colearn.contract.rows import Row, RowBatch
+from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.models.network import Network
 from colearn.models.tree_mask import TreeMask
 
 Micro = list[tuple[int, Row]]
@@ -109,6 +110,38 @@ def _positions(row: Row, width: int) -> list[int]:
         count = piece.end - piece.start
         positions.extend(range(piece.first_position, piece.first_position + count))
     return positions + [0] * (width - len(positions))
+
+
+@torch.no_grad()
+def evaluate(
+    network: Network,
+    rows: Sequence[Row],
+    *,
+    token_budget: int,
+    reference: bool = False,
+) -> list[Outputs]:
+    """Run teacher-forced passes without gradient, for log-probabilities and values. Returns the
+    outputs of each row, in CPU memory. `reference` disables adapters."""
+    by_row: dict[int, Outputs] = {}
+    for micro in micro_batches(rows, token_budget):
+        batch = make_batch([row for _, row in micro], network.base.device)
+        outputs = split(network(batch, reference=reference), batch)
+        by_row |= {number: part for (number, _), part in zip(micro, outputs, strict=True)}
+    return [by_row[number] for number in range(len(rows))]
+
+
+def split(outputs: Outputs, batch: RowBatch) -> list[Outputs]:
+    """Split a batch's outputs by row into detached tensors in CPU memory."""
+    tokens = [row.action_tokens for row in batch.rows]
+    marks = [len(row.marks) for row in batch.rows]
+    return [
+        Outputs(logprobs=logprobs, entropy=None, values=values)
+        for logprobs, values in zip(
+            outputs.logprobs.detach().cpu().split(tokens),
+            outputs.values.detach().cpu().split(marks),
+            strict=True,
+        )
+    ]
 
 
 def micro_batches(rows: Sequence[Row], token_budget: int) -> list[Micro]:

@@ -12,9 +12,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from colearn.config import ResolvedRun
+from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, reason_of
+from colearn.models.build_networks import TeamBuilder
+from colearn.models.network import Network
 
 WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "learner.json"
+_EARLIER = "remove this checkpoint and resume from an earlier one"
 
 
 def save_learner(
@@ -64,26 +69,56 @@ def save_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
     )
 
 
-def load_weights(folder: Path, parameters: Mapping[str, Tensor]) -> None:
-    """Copy the weights into `parameters`.
+def load_weights(
+    folder: Path,
+    parameters: Mapping[str, Tensor],
+    *,
+    head: bool = True,
+    other: str = "resume with the config that wrote it",
+    damaged: str = _EARLIER,
+) -> None:
+    """Copy the weights into `parameters`. Without `head`, the weights of a value head are left out.
 
-    Errors: CheckpointError for a file that is missing, truncated, or from another model.
+    Errors: CheckpointError for a file from another model, with the remedy `other`, and for a file
+    that is missing or truncated, with the remedy `damaged`.
     """
-    weights = _read(folder / WEIGHTS)
+    path = folder / WEIGHTS
+    weights = _read(path, damaged)
+    if not head:
+        weights = {name: weight for name, weight in weights.items() if not name.startswith("head.")}
     if set(weights) != set(parameters):
         difference = sorted(set(weights) ^ set(parameters))[0]
         raise CheckpointError(
-            f"{folder / WEIGHTS}: holds another model's weights (first difference: {difference}); "
-            "resume with the config that wrote it"
+            f"{path}: holds another model's weights (first difference: {difference}); {other}"
         )
+    for name, parameter in parameters.items():
+        if weights[name].shape != parameter.shape:
+            raise CheckpointError(
+                f"{path}: {name} has shape {tuple(weights[name].shape)}, the model "
+                f"{tuple(parameter.shape)}; {other}"
+            )
     with torch.no_grad():
         for name, parameter in parameters.items():
-            if weights[name].shape != parameter.shape:
-                raise CheckpointError(
-                    f"{folder / WEIGHTS}: {name} has shape {tuple(weights[name].shape)}, the model "
-                    f"{tuple(parameter.shape)}; resume with the config that wrote it"
-                )
             parameter.copy_(weights[name])
+
+
+def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> Network:
+    """Build the network `key` with a checkpoint's weights, without a learner. If the network was
+    not trained, it keeps the weights of its base model.
+
+    Errors: ConfigError for a missing base model; CheckpointError for a damaged checkpoint, or one
+    from another model.
+    """
+    network = TeamBuilder(run).network(key)
+    if key in run.learners:
+        load_weights(
+            checkpoint / str(key),
+            network.state(),
+            head=network.head is not None,  # a head on an actor is a critic
+            other="give the run the base that it was trained on",
+            damaged="take another --step",
+        )
+    return network
 
 
 def _write(tensors: dict[str, Tensor], path: Path) -> None:
@@ -93,15 +128,12 @@ def _write(tensors: dict[str, Tensor], path: Path) -> None:
         raise OSError(f"{path.name}: {error}") from None
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read(path: Path, remedy: str = _EARLIER) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
-        raise _broken(path, error) from None
+        raise _broken(path, error, remedy) from None
 
 
-def _broken(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"{path}: cannot be read ({reason_of(error)}); remove this checkpoint "
-        "and resume from an earlier one"
-    )
+def _broken(path: Path, error: Exception, remedy: str = _EARLIER) -> CheckpointError:
+    return CheckpointError(f"{path}: cannot be read ({reason_of(error)}); {remedy}")

@@ -64,16 +64,6 @@ def has_cpu_adam() -> bool:
     return tools and bool(CPUAdamBuilder().is_compatible())
 
 
-def gathered(value: Any) -> list[Any]:
-    """Gather the values of all processes, in order of rank."""
-    processes = torch.distributed.get_world_size()
-    if processes == 1:
-        return [value]
-    values: list[Any] = [None] * processes
-    torch.distributed.all_gather_object(values, value)
-    return values
-
-
 def _indexed(device: torch.device) -> torch.device:
     """Return the device with an index, since DeepSpeed requires an index. For `cuda`, this is the
     index of the current device."""

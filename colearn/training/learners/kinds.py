@@ -1,11 +1,11 @@
-"""Kinds of learners. Each kind builds its learners and estimates their memory."""
+"""Kinds of learners. Each kind builds the optimisers of its learners and estimates their memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from colearn.contract import Learner, LearnerKind, MemoryFootprint
+from colearn.contract import LearnerKind, MemoryFootprint, Optimizer
 
 from .deepspeed_config import engine_config
 from .zero_memory import kept_by_zero, kept_locally
@@ -16,12 +16,10 @@ class Local(LearnerKind):
     """Trains with torch's AdamW on accelerate. The optimiser state is replicated in every
     process."""
 
-    def build(
-        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
-    ) -> Learner:
-        from .local_learner import LocalLearner
+    def build(self, name: str, network: Any, settings: Any) -> Optimizer:
+        from .torch_optimizer import TorchOptimizer
 
-        return LocalLearner(name, network, settings, token_budget=token_budget, entropy=entropy)
+        return TorchOptimizer(name, network, settings)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
@@ -37,19 +35,10 @@ class DeepSpeed(LearnerKind):
     """Name of a shipped DeepSpeed config (zero0 to zero3, zero3_offload) or path of a DeepSpeed
     JSON file."""
 
-    def build(
-        self, name: str, network: Any, settings: Any, *, token_budget: int, entropy: bool = False
-    ) -> Learner:
-        from .deepspeed import DeepSpeedLearner
+    def build(self, name: str, network: Any, settings: Any) -> Optimizer:
+        from .deepspeed import DeepSpeedOptimizer
 
-        return DeepSpeedLearner(
-            name,
-            network,
-            settings,
-            config_source=self.config,
-            token_budget=token_budget,
-            entropy=entropy,
-        )
+        return DeepSpeedOptimizer(name, network, settings, self.config)
 
     def kept(
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int

@@ -1,9 +1,10 @@
-"""Learner for a value model with a frozen trunk, whose head is solved in closed form."""
+"""Steps of a value model with a frozen trunk, whose head is solved in closed form."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,10 @@ from accelerate import PartialState
 from torch import Tensor
 
 from colearn.config import CriticSettings
-from colearn.contract import Accumulated, Objective
-from colearn.contract.rows import Outputs, Row, RowBatch
-from colearn.contract.timeline import updates
+from colearn.contract import Optimizer
+from colearn.contract.rows import Outputs, RowBatch
 from colearn.errors import ConfigError
 from colearn.models.network import Network
-
-from .batch import Micro
-from .network_learner import NetworkLearner
 
 _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Candidate ridge penalties, in units of the largest eigenvalue of the hidden states' scatter
@@ -34,7 +31,7 @@ class ScoredStates:
     targets: Tensor
 
 
-class RidgeLearner(NetworkLearner):
+class RidgeOptimizer(Optimizer):
     """Solves, in each step, one ridge regression of the value targets on the hidden states at the
     marks.
 
@@ -47,38 +44,29 @@ class RidgeLearner(NetworkLearner):
     learned.
     """
 
-    def __init__(
-        self,
-        name: str,
-        network: Network,
-        settings: CriticSettings,
-        *,
-        token_budget: int,
-        entropy: bool = False,
-    ) -> None:
-        super().__init__(name, network, token_budget=token_budget, entropy=entropy)
+    follows_gradient = False
+
+    def __init__(self, network: Network, settings: CriticSettings) -> None:
         assert network.head is not None, "a critic has a value head"
-        if PartialState(cpu=self.device.type == "cpu").num_processes > 1:
+        self.network, self.head = network, network.head
+        if PartialState(cpu=self.network.base.device.type == "cpu").num_processes > 1:
             raise ConfigError(
                 "critic.head: ridge is solved in one process; start one, or leave it out"
             )
-        self.head = network.head
         self._seen: list[ScoredStates] = []
         self._kept: deque[ScoredStates] = deque(maxlen=settings.replay)
 
-    @torch.no_grad()
-    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+    @contextmanager
+    def passes(self) -> Iterator[None]:
         self._seen.clear()
-        return super().accumulate(rows, objective)
+        with torch.no_grad():
+            yield
 
-    def _check_gradient(self, number: int, micro: Micro, outputs: Outputs, loss: Tensor) -> None:
-        """Nothing is checked: the head is solved, and no loss needs a gradient."""
-
-    def _forward(self, batch: RowBatch) -> Outputs:
+    def forward(self, batch: RowBatch, *, entropy: bool = False) -> Outputs:
         states: list[Tensor] = []
         hook = self.head.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))
         try:
-            outputs = super()._forward(batch)
+            outputs: Outputs = self.network(batch, entropy=entropy)
         finally:
             hook.remove()
         if states:
@@ -90,9 +78,8 @@ class RidgeLearner(NetworkLearner):
             self._seen.append(ScoredStates(marked[scored].float(), targets[scored]))
         return outputs
 
-    @updates
     @torch.no_grad()
-    def step(self, done: float) -> dict[str, float]:
+    def step(self, number: int, done: float) -> dict[str, float]:
         newest = ScoredStates(
             torch.cat([batch.states for batch in self._seen]),
             torch.cat([batch.targets for batch in self._seen]),
@@ -106,21 +93,20 @@ class RidgeLearner(NetworkLearner):
         weights, bias = ridge(states, (targets - centre) / deviation)
         self.head.linear.weight.copy_(weights[None])
         self.head.linear.bias.copy_(bias[None])
-        self.steps += 1
-        self.network.base.revision += 1
         return {}
 
-    def optimizer_state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         batches = {
             number: {"states": batch.states, "targets": batch.targets}
             for number, batch in enumerate(self._kept)
         }
         return {"state": batches, "param_groups": []}
 
-    def restore_optimizer(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
+        device = self.network.base.device
         self._kept.clear()
         self._kept.extend(
-            ScoredStates(batch["states"].to(self.device), batch["targets"].to(self.device))
+            ScoredStates(batch["states"].to(device), batch["targets"].to(device))
             for _, batch in sorted(state["state"].items())
         )
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from local_learners import local_learner
 from trees import tree
 
 from colearn.config import OptimizerSettings
@@ -19,8 +20,7 @@ from colearn.methods.advantage.turn_weights import path_weights
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
 from colearn.training.learners.batch import make_batch
-from colearn.training.learners.frozen_copy import NetworkCopy
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.copies import NetworkCopy
 from colearn.training.learners.minibatch import minibatches
 from colearn.training.update.objective import ActorObjective
 
@@ -121,7 +121,7 @@ class Headed(torch.nn.Module):
 
 
 def learner(**settings):
-    return LocalLearner("critic", Headed(), OptimizerSettings(**settings), token_budget=64)
+    return local_learner("critic", Headed(), OptimizerSettings(**settings), token_budget=64)
 
 
 def stepped(one, body=None, head=None):
@@ -136,7 +136,9 @@ def test_a_gradient_that_is_too_long_is_cut_to_length_and_told_as_it_was():
     assert stepped(cut, [3.0, 0.0], [0.0, 4.0])["grad_norm"] == pytest.approx(5.0)
     assert stepped(whole, [3.0, 0.0], [0.0, 4.0])["grad_norm"] == pytest.approx(5.0)
     # Adam's first moment holds a tenth of the gradient that it was given
-    moments = [one.optimizer.state[one.network.body]["exp_avg"][0].item() for one in (cut, whole)]
+    moments = [
+        one.optimizer.wrapped.state[one.network.body]["exp_avg"][0].item() for one in (cut, whole)
+    ]
     assert moments == pytest.approx([0.1 * 3.0 / 5.0, 0.1 * 3.0], rel=1e-4)
 
 
@@ -185,7 +187,7 @@ def test_metrics_add_up_over_micro_batches():
 
 def test_a_heads_rate_is_its_own_and_follows_the_same_schedule():
     settings = OptimizerSettings(learning_rate=1e-3, head_learning_rate=1e-2, schedule="linear")
-    learner = LocalLearner("critic", Headed(), settings, token_budget=64)
+    learner = local_learner("critic", Headed(), settings, token_budget=64)
     for parameter in learner.parameters.values():
         parameter.grad = torch.ones_like(parameter)
     assert learner.step(0.25)["learning_rate"] == pytest.approx(0.75e-3)
@@ -195,10 +197,10 @@ def test_a_heads_rate_is_its_own_and_follows_the_same_schedule():
 
 
 def test_a_checkpoint_holds_the_scale(tmp_path):
-    learner = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
+    learner = local_learner("critic", Headed(), OptimizerSettings(), token_budget=64)
     learner.observe([1.0, 5.0], 3.0)
     learner.save(tmp_path)
-    other = LocalLearner("critic", Headed(), OptimizerSettings(), token_budget=64)
+    other = local_learner("critic", Headed(), OptimizerSettings(), token_budget=64)
     other.load(tmp_path)
     assert other.network.head.scale.tolist() == [3.0, 2.0, 1.0]
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import torch
+from local_learners import local_learner
 from tiny import tiny_model
 
 from colearn.config import OptimizerSettings
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
-from colearn.training.learners import local_learner
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners import torch_optimizer
 
 
 def learner_after_two_passes(least, monkeypatch):
     """Neither pass reaches the value head; networks of `least` weights are large."""
-    monkeypatch.setattr(local_learner, "LARGE", least)
+    monkeypatch.setattr(torch_optimizer, "LARGE", least)
     base = Base(tiny_model())
     network = Network(base, head=ValueHead(base.config.hidden_size))
     settings = OptimizerSettings(learning_rate=1e-2, weight_decay=0.5)
-    learner = LocalLearner("one", network, settings, token_budget=100)
+    learner = local_learner("one", network, settings, token_budget=100)
     for factor in (1.0, 2.0):
         weights = learner.network.base.causal.parameters()
-        learner._backward(factor * sum(weight.square().sum() for weight in weights))
+        learner.optimizer.backward(factor * sum(weight.square().sum() for weight in weights))
     return learner
 
 

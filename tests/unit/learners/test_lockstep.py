@@ -10,7 +10,8 @@ from updates import learner_of, value_network
 
 from colearn.config import OptimizerSettings
 from colearn.contract.rows import ActionTokens, Mark, Row
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
+from colearn.training.learners.torch_optimizer import TorchOptimizer
 
 ROW = Row(
     tokens=(10, 11, 12, 13),
@@ -21,8 +22,14 @@ ROW = Row(
 )
 
 
-class Lockstep(LocalLearner):
+class Lockstep(TorchOptimizer):
     lockstep = True
+
+
+def in_lockstep(name: str) -> NetworkLearner:
+    network = value_network(1)
+    optimizer = Lockstep(name, network, OptimizerSettings(learning_rate=1e-3))
+    return NetworkLearner(name, network, optimizer, token_budget=4096)
 
 
 def summed(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:
@@ -32,9 +39,7 @@ def summed(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:
 
 def test_in_lockstep_a_weight_that_no_loss_reaches_has_a_gradient_of_zero() -> None:
     alone = learner_of("model", value_network(1))
-    together = Lockstep(
-        "model", value_network(1), OptimizerSettings(learning_rate=1e-3), token_budget=4096
-    )
+    together = in_lockstep("model")
     for learner in (alone, together):
         learner.accumulate([ROW], summed)
     assert any(weight.grad is None for weight in alone.parameters.values())

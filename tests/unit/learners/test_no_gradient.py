@@ -7,20 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from test_lockstep import ROW, Lockstep, summed
+from test_lockstep import ROW, in_lockstep, summed
 from torch import Tensor
 from updates import learner_of, value_network
 
-from colearn.config import OptimizerSettings
 from colearn.errors import ConfigError
-from colearn.training.learners.local_learner import LocalLearner
+from colearn.training.learners.learner import NetworkLearner
 
 
-def learner(kind: str) -> LocalLearner:
-    if kind == "alone":
-        return learner_of("ada", value_network(1))
-    settings = OptimizerSettings(learning_rate=1e-3)
-    return Lockstep("ada", value_network(1), settings, token_budget=4096)
+def learner(kind: str) -> NetworkLearner:
+    return learner_of("ada", value_network(1)) if kind == "alone" else in_lockstep("ada")
 
 
 def detached(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
+import pytest
 import torch
-from torch import Tensor, nn
+from local_learners import local_learner
+from torch import Tensor
+from updates import value_network
 
-from colearn.training.learners.local_learner import LocalLearner
-
-
-class OneOfTwo(LocalLearner):
-    """A process whose partner reached the first two of three weights, with gradients of 5."""
-
-    def __init__(self, parameters: dict[str, nn.Parameter]) -> None:
-        self.processes, self.parameters = 2, parameters
-        self.network: Any = SimpleNamespace(base=SimpleNamespace(device=torch.device("cpu")))
-
-    def _sum(self, value: Tensor) -> Tensor:
-        return value + (torch.tensor([1.0, 1.0, 0.0]) if len(value) == 3 else 5.0)
+from colearn.config import OptimizerSettings
 
 
-def test_a_gradient_is_the_sum_of_both_processes_and_none_where_neither_has_one() -> None:
-    parameters = {name: nn.Parameter(torch.zeros(2)) for name in ("both", "other", "neither")}
+def test_a_gradient_is_the_sum_of_both_processes_and_none_where_neither_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The partner has reached the first two of three weights, with gradients of 5."""
+
+    def with_partner(value: Tensor) -> None:
+        value += torch.tensor([1.0, 1.0, 0.0]) if len(value) == 3 else 5.0
+
+    learner = local_learner("one", value_network(1), OptimizerSettings())
+    parameters = {n: torch.nn.Parameter(torch.zeros(2)) for n in ("both", "other", "neither")}
     parameters["both"].grad = torch.tensor([1.0, 2.0])
-    OneOfTwo(parameters)._share_gradients()
+    learner.processes, learner.parameters = 2, parameters
+    learner.optimizer.step = lambda *_: {}
+    monkeypatch.setattr(torch.distributed, "all_reduce", with_partner)
+    learner.step(0.0)
     shared = {n: None if p.grad is None else p.grad.tolist() for n, p in parameters.items()}
     assert shared == {"both": [6.0, 7.0], "other": [5.0, 5.0], "neither": None}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from colearn.training.learners.weight_copy import HeldWeights
+from colearn.training.learners.copies import HeldWeights
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import torch
 from colearn.contract import NetworkKey
 from colearn.rollout.counts import Counts
 from colearn.training.experience import TrainingPoint
-from colearn.training.learners.weight_copy import HeldWeights
+from colearn.training.learners.copies import HeldWeights
 from colearn.training.processes import Processes
 from colearn.training.stale_rollouts import StaleRollouts
 

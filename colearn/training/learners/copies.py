@@ -1,4 +1,5 @@
-"""Frozen copy of a trained model: a reference policy or a past self."""
+"""Copies of a trained model: a frozen network, for reference policies and past selves, and a
+snapshot of weights."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from colearn.contract import FrozenCopy, Learner
+from colearn.contract import FrozenCopy, Learner, WeightCopy
 from colearn.contract.rows import Outputs, Row
 from colearn.models.network import Network
 
 from . import checkpoint_files
-from .score import evaluate
+from .batch import evaluate
 
 
 class NetworkCopy(FrozenCopy):
@@ -52,3 +53,25 @@ class NetworkCopy(FrozenCopy):
         return ".".join(
             str(copy_adapter) if part == policy_adapter else part for part in name.split(".")
         )
+
+
+class HeldWeights(WeightCopy):
+    """A copy of a learner's trained weights in CPU memory."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner, self.steps = learner, learner.steps
+        weights = learner.weights().items()
+        self._weights = {name: tensor.detach().cpu().clone() for name, tensor in weights}
+
+    @torch.no_grad()
+    def put(self) -> None:
+        self._learner.steps = self.steps
+        for name, tensor in self._learner.weights().items():
+            tensor.copy_(self._weights[name])
+
+    def save(self, folder: Path) -> None:
+        checkpoint_files.save_weights(folder, self._weights)
+
+    def load(self, folder: Path, steps: int) -> None:
+        checkpoint_files.load_weights(folder, self._weights)
+        self.steps = steps

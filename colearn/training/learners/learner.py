@@ -1,58 +1,81 @@
-"""Base of single-network learners: micro-batches, and rounds over several processes."""
+"""The learner of one network: micro-batches, rounds over several processes, and checkpoints."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
+from accelerate import PartialState
 from torch import Tensor
 
-from colearn.contract import Accumulated, Learner, Objective, WeightUpdate
-from colearn.contract.rows import Outputs, Row, RowBatch
+from colearn.config import CriticSettings, ResolvedRun
+from colearn.contract import Accumulated, Learner, NetworkKey, Objective, Optimizer, WeightUpdate
+from colearn.contract.rows import Outputs, Row
 from colearn.contract.timeline import updates
 from colearn.errors import ConfigError
-from colearn.models.network import Network
+from colearn.models.network import Network, ValueHead
 from colearn.models.weight_update import weight_update
 
 from . import checkpoint_files
-from .batch import Micro, Round, contents, make_batch, micro_batches, rounds
-from .score import evaluate
-from .weight_copy import HeldWeights
+from .batch import Micro, Round, contents, evaluate, make_batch, micro_batches, rounds
+from .copies import HeldWeights
+
+
+def build_learner(run: ResolvedRun, key: NetworkKey, network: Network) -> NetworkLearner:
+    """Return the learner of a network of a run, with the optimiser of the run's kind of learner, or
+    with ridge regression for a critic whose head is solved in closed form. Errors: as for
+    `LearnerKind.build`."""
+    name, settings = str(key), run.learners[key]
+    if isinstance(settings, CriticSettings) and settings.head == "ridge":
+        from .ridge import RidgeOptimizer
+
+        optimizer: Optimizer = RidgeOptimizer(network, settings)
+    else:
+        optimizer = run.learner.build(name, network, settings)
+    return NetworkLearner(
+        name,
+        network,
+        optimizer,
+        token_budget=run.token_budget,
+        entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
+    )
 
 
 class NetworkLearner(Learner):
-    """A network, its forward passes and its checkpoints. The subclass owns the optimiser and the
-    optimiser's settings.
+    """A network of this process, its optimiser, and the number of steps.
 
     Every process receives the same rows. A round assigns one micro-batch to each process; the
-    losses of all processes are parts of one sum.
+    losses of all processes are parts of one sum. Gradients are summed over processes, never
+    averaged, so results do not depend on the number of processes.
     """
-
-    lockstep: ClassVar[bool] = False
-    """Whether processes communicate in every forward or backward pass. A process without a
-    micro-batch in a round then runs another process's micro-batch with weight 0, and all
-    micro-batches of a round are of the same kind."""
-    processes: int = 1
-    rank: int = 0
 
     def __init__(
         self,
         name: str,
         network: Network,
+        optimizer: Optimizer,
         *,
         token_budget: int,
         entropy: bool = False,
     ) -> None:
         self.name = name
         self.network = network
+        self.optimizer = optimizer
         self.token_budget = token_budget
         self.entropy = entropy
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
+        if not optimizer.lockstep:
+            # Without cpu=True accelerate treats CPU processes as single ones.
+            PartialState(cpu=self.device.type == "cpu")
+        self.processes, self.rank = 1, 0
+        if torch.distributed.is_initialized():
+            self.processes = torch.distributed.get_world_size()
+            self.rank = torch.distributed.get_rank()
 
     @property
     def device(self) -> torch.device:
@@ -62,17 +85,47 @@ class NetworkLearner(Learner):
     def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
         return evaluate(self.network, rows, token_budget=self.token_budget, reference=reference)
 
+    @updates
+    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+        """As in the base class. An error or an interruption leaves no gradient, so that the update
+        can be repeated."""
+        try:
+            with self.optimizer.passes():
+                return self._accumulated(rows, objective)
+        except BaseException:
+            for parameter in self.parameters.values():
+                parameter.grad = None
+            raise
+
+    @updates
+    def step(self, done: float) -> dict[str, float]:
+        if self.processes > 1 and not self.optimizer.lockstep:
+            self._share_gradients()
+        metrics = self.optimizer.step(self.steps, done)
+        self.steps += 1
+        self.network.base.revision += 1
+        return metrics
+
     def observe(self, returns: Sequence[float], centre: float) -> None:
         """Update the value head's scale. Errors: ValueError if the network has no value head."""
-        if self.network.head is None:
-            raise ValueError(f"{self.name} has no value head to scale")
-        self.network.head.observe(returns, centre)
+        self._head.observe(returns, centre)
 
     def shift(self, by: float) -> None:
         """Add a constant to all values. Errors: ValueError if the network has no value head."""
-        if self.network.head is None:
-            raise ValueError(f"{self.name} has no value head to shift")
-        self.network.head.shift(by)
+        self._head.shift(by)
+
+    def save(self, folder: Path) -> None:
+        """Save a checkpoint. All processes must call this method, but only the first process writes
+        the checkpoint."""
+        state = self.optimizer.state()
+        if self.rank == 0:
+            checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
+        self._gathered(None)
+
+    def load(self, folder: Path) -> None:
+        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
+        self.optimizer.restore(state)
+        self.network.base.revision += 1
 
     def copy(self) -> HeldWeights:
         return HeldWeights(self)
@@ -83,20 +136,26 @@ class NetworkLearner(Learner):
     def weights(self) -> dict[str, Any]:
         return {name: parameter.detach() for name, parameter in self.parameters.items()}
 
-    @updates
-    def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
+    @property
+    def _head(self) -> ValueHead:
+        if self.network.head is None:
+            raise ValueError(f"{self.name} has no value head")
+        return self.network.head
+
+    def _accumulated(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
         totals: dict[str, float] = {}
         values: dict[int, tuple[float, ...]] = {}
         failure: tuple[int, str] | None = None
+        lockstep = self.optimizer.lockstep
         numbered = enumerate(micro_batches(rows, self.token_budget))
-        for turn in rounds(numbered, self.processes, alike=self.lockstep):
+        for turn in rounds(numbered, self.processes, alike=lockstep):
             spare = self.rank >= len(turn)
-            if spare and not self.lockstep:
+            if spare and not lockstep:
                 continue
             number, micro = turn[0 if spare else self.rank]
             batch = make_batch([row for _, row in micro], self.device)
-            outputs = self._forward(batch)
-            loss = _nothing(outputs) if self.lockstep else None
+            outputs = self.optimizer.forward(batch, entropy=self.entropy)
+            loss = _nothing(outputs) if lockstep else None
             if not spare:
                 part, metrics = objective(outputs, batch)
                 self._check_gradient(number, micro, outputs, part)
@@ -105,47 +164,37 @@ class NetworkLearner(Learner):
                     totals[key] = totals.get(key, 0.0) + value
                 values |= _values(micro, outputs)
             assert loss is not None
-            if self.lockstep:
+            if lockstep:
                 self._stop_together(turn, loss)
             elif not bool(torch.isfinite(loss)):
                 failure = number, self._loss_error(number, micro, loss.item())
                 break
             # rows without actions have no gradient if the objective reads no values
-            if any(contents(micro)) if self.lockstep else loss.requires_grad:
-                self._backward(loss)
+            if any(contents(micro)) if lockstep else loss.requires_grad:
+                self.optimizer.backward(loss)
         return self._merged(totals, values, failure)
-
-    def _forward(self, batch: RowBatch) -> Outputs:
-        outputs: Outputs = self.network(batch, entropy=self.entropy)
-        return outputs
-
-    def _backward(self, loss: Tensor) -> None:
-        loss.backward()
-
-    def save(self, folder: Path) -> None:
-        """Save a checkpoint. All processes must call this method, but only the first process writes
-        the checkpoint."""
-        state = self.optimizer_state()
-        if self.rank == 0:
-            checkpoint_files.save_learner(folder, self.network.state(), state, self.steps)
-        self._gathered(None)
-
-    def load(self, folder: Path) -> None:
-        state, self.steps = checkpoint_files.load_learner(folder, self.network.state())
-        self.restore_optimizer(state)
-        self.network.base.revision += 1
-
-    def optimizer_state(self) -> dict[str, Any]:
-        """The optimiser's whole state, in the form of `torch.optim.Optimizer.state_dict`; every
-        process must call this method."""
-        return {"state": {}, "param_groups": []}
-
-    def restore_optimizer(self, state: dict[str, Any]) -> None:
-        """The inverse of `optimizer_state`, called after the weights have been loaded."""
 
     def _gathered(self, value: Any) -> list[Any]:
         """Gather the values of all processes, in order of rank."""
-        return [value]
+        if self.processes == 1:
+            return [value]
+        values: list[Any] = [None] * self.processes
+        torch.distributed.all_gather_object(values, value)
+        return values
+
+    def _share_gradients(self) -> None:
+        """Sum gradients over processes. If no process has a gradient for a parameter, the gradient
+        stays `None`, as in a single process. With a zero gradient instead of `None`, weight decay
+        and momentum would still apply."""
+        parameters = list(self.parameters.values())
+        reached = [float(parameter.grad is not None) for parameter in parameters]
+        counts = torch.tensor(reached, device=self.device)
+        torch.distributed.all_reduce(counts)
+        for parameter, count in zip(parameters, counts.tolist(), strict=True):
+            if count:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                torch.distributed.all_reduce(parameter.grad)
 
     def _merged(
         self,
@@ -182,6 +231,8 @@ class NetworkLearner(Learner):
     def _check_gradient(self, number: int, micro: Micro, outputs: Outputs, loss: Tensor) -> None:
         """Errors: ConfigError if the loss of a trained network has no gradient, but its rows have
         actions, or marks whose values have none either."""
+        if not self.optimizer.follows_gradient:
+            return
         actions, marks = contents(micro)
         reached = outputs.logprobs.requires_grad or outputs.values.requires_grad
         if loss.requires_grad or not self.parameters or not (actions or (marks and not reached)):
@@ -202,14 +253,6 @@ class NetworkLearner(Learner):
             f"({len(micro)} rows) is {value}; lower the learning rate or look at the rewards of "
             "this batch"
         )
-
-    def _check_norm(self, norm: float) -> None:
-        """Errors: FloatingPointError if the gradient norm is not finite."""
-        if not math.isfinite(norm):
-            raise FloatingPointError(
-                f"{self.name}: the gradient of update {self.steps + 1} is {norm}; lower the "
-                "learning rate or the loss's scale"
-            )
 
 
 def _values(micro: Micro, outputs: Outputs) -> dict[int, tuple[float, ...]]:
