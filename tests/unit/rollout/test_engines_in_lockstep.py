@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -11,7 +12,14 @@ from typing import Any
 import pytest
 from tiny import Notes, byte_tokenizer
 
-from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
+from colearn.contract import (
+    ActionRequest,
+    BatchEngine,
+    Player,
+    Sampling,
+    TokenAnswer,
+    TokenRequest,
+)
 from colearn.contract.types import Action
 from colearn.rollout import lockstep
 from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program, language_players
@@ -112,6 +120,45 @@ def test_engines_at_places_of_their_own_generate_at_the_same_time() -> None:
     (tree,), _ = grow(task, task.items("train"), players, Chain(), seed=0)
     assert [node.actions["cleo"].text for node in tree.nodes[1:]] == ["owl", "owl"]
     assert [len(engines[agent].batches) for agent in task.agents] == [2, 2, 0]
+
+
+def test_players_that_are_no_models_act_while_the_engine_generates_in_the_calling_thread() -> None:
+    """Each waits for the other."""
+    together, threads = threading.Barrier(2, timeout=20.0), set[threading.Thread]()
+    task = Notes(horizon=2, items=1)
+
+    def meets() -> None:
+        threads.add(threading.current_thread())
+        together.wait()
+
+    def act(view: Any) -> str:
+        together.wait()
+        return "owl"
+
+    players: dict[str, Any] = {
+        **players_of(task, both(Noted(meets=meets))),
+        "ben": Program(SimpleNamespace(act=act)),
+    }
+    (tree,), _ = grow(task, task.items("train"), players, Chain(), seed=0)
+    assert [node.actions["ben"].text for node in tree.nodes[1:]] == ["owl", "owl"]
+    assert threads == {threading.current_thread()}
+
+
+class Silent(Player):
+    """Never answers."""
+
+    async def act(self, request: ActionRequest) -> list[TokenAnswer]:
+        return await asyncio.get_running_loop().create_future()
+
+
+def test_an_interruption_waits_for_no_player() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    task = Notes(horizon=2, items=1)
+    players = {**players_of(task, both(Noted(meets=interrupted))), "ben": Silent()}
+    with pytest.raises(KeyboardInterrupt):
+        grow(task, task.items("train"), players, Chain(), seed=0)
 
 
 def test_engines_at_one_place_generate_one_after_the_other() -> None:
