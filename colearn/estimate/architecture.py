@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from colearn.contract import DecPOMDP, NetworkKey
 from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError
-from colearn.models.adapter_folder import refuse_adapter
+from colearn.models.adapter_folder import bottom, is_adapter, tokenizer_path
 from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
 from colearn.models.load import check_vocabulary, load_tokenizer, read_config
 from colearn.rollout.agents import AgentSpec, ChatFormat
@@ -70,7 +70,8 @@ class Architectures:
         from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
         from transformers import AutoConfig
 
-        refuse_adapter(path, field)
+        if is_adapter(path):
+            return self.config(bottom(path, field), field)
         is_folder = os.path.isdir(path)  # also False for an invalid path
         if path.startswith((".", "/", "~")) and not is_folder:
             raise ConfigError(f"{field}: no folder {path[:200]}; give a model's folder or hub name")
@@ -98,6 +99,7 @@ class Architectures:
         self.config(path, field)
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[1]
+        path = tokenizer_path(path, field)
         if not _has_tokenizer(path):
             self.without_tokenizer.add(path)
             self.assume(field, f"no tokenizer here: a token per {CHARACTERS_PER_TOKEN} characters")

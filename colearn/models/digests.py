@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from .adapter_folder import CONFIG, adapter_config, base_of, is_adapter
+from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
 from .hub_files import SETTINGS, model_folder
 
 
@@ -36,7 +36,7 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
             config.pop(name, None)
         plain = json.dumps(config, sort_keys=True).encode()
         digests[CONFIG] = hashlib.sha256(plain).hexdigest()
-        base = file_digests(base_of(path, field, weights=weights), field, weights=weights)
+        base = file_digests(adapter_base(path, field, weights=weights), field, weights=weights)
         digests |= {f"base/{name}": digest for name, digest in base.items()}
     return digests
 

@@ -1,4 +1,5 @@
-"""Prepares the model folders of a run: builds embedded models, and resolves every path."""
+"""Prepares the model folders of a run: builds embedded models, merges adapters, resolves every
+path."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from dataclasses import replace
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
-from .adapter_folder import refuse_adapter
 from .embedded import EMBEDDED, embedded_model, embedded_with_digests
+from .merging import merged_folder
 from .sources import Sources
 
 
@@ -18,8 +19,9 @@ def base_folders(
 ) -> dict[str, str]:
     """Folder or hub name of each base model of these networks, keyed by the path in the config.
 
-    Embedded models are built for the run's task. saved: the digests in a checkpoint, by which an
-    embedded model is found in the cache without the task, whose objects a program may have given.
+    Embedded models are built for the run's task; adapters are merged with their base models. saved:
+    the digests in a checkpoint, by which an embedded model is found in the cache without the task,
+    whose objects a program may have given.
     Errors: ConfigError naming the field.
     """
     folders: dict[str, str] = {}
@@ -31,8 +33,7 @@ def base_folders(
                 folder = embedded_with_digests(path, (saved or {}).get(field, {}))
                 folders[path] = str(folder or embedded_model(run.task, path, field))
             else:
-                refuse_adapter(path, field)
-                folders[path] = path
+                folders[path] = merged_folder(path, field)
     return folders
 
 

@@ -19,7 +19,7 @@ from colearn.errors import ConfigError, reason_of
 from colearn.programs.files.first_opening import check_model_files
 from colearn.text.notes import note_once
 
-from .adapter_folder import base_of, base_revision, is_adapter, refuse_adapter
+from .adapter_folder import WEIGHTS, base_of, base_revision, bottom, is_adapter, tokenizer_path
 from .base import Base
 from .digests import settings_digests
 from .hub_files import SETTINGS, model_folder
@@ -82,8 +82,13 @@ def check_model(path: str, *, field: str) -> None:
     """
     from transformers.utils import has_file
 
-    refuse_adapter(path, field)
-    tokenizer = load_tokenizer(path, field=field)
+    if is_adapter(path):
+        tokenizer = load_tokenizer(tokenizer_path(path, field), field=field)
+        with _reading(path, field), safe_open(Path(path) / WEIGHTS, framework="pt"):
+            pass
+        path = bottom(path, field)
+    else:
+        tokenizer = load_tokenizer(path, field=field)
     names = ("model.safetensors", "model.safetensors.index.json")
     config = read_config(path, field)
     check_vocabulary(tokenizer, config.get_text_config().vocab_size, field)
@@ -211,8 +216,6 @@ def load_base(
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
-    if not adapted:
-        refuse_adapter(path, field)
     logging.disable_progress_bar()
     dtype = DTYPES[compute]
     revision = base_revision(path, field) if is_adapter(path) else None
@@ -232,7 +235,7 @@ def load_base(
         _check_sizes(model.config)
         _check_whole(model, loading, head=head)
         if hasattr(model, "peft_config") and not adapted:
-            raise ValueError("it is an adapter; merge it into its base and name that folder")
+            raise ValueError("it is an adapter; download it and name its folder")
     if not head:
         model.set_output_embeddings(nn.Identity())
     if quantized:

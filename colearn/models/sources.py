@@ -74,7 +74,7 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
     for key in run.networks:
         path, field = run.path(key), f"{key.section}.path"
         if path in folders:
-            folder = folders[path]
+            folder = path if is_adapter(path) else folders[path]
             needed = every or weights.get(field, (folder, False))[1] or not _kept_whole(run, key)
             weights[field] = folder, needed
     named = [

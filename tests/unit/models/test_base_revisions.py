@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from peft import (
     get_peft_model,
 )
 from tiny import byte_tokenizer, tiny_model
-from transformers import LlamaConfig, LlamaForSequenceClassification
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForSequenceClassification
 
 from colearn.deploy.export import AgentManifest
 from colearn.deploy.serve.agent import ServedAgent
 from colearn.errors import ConfigError
-from colearn.models.adapter_folder import base_revision
+from colearn.estimate.architecture import Architectures
+from colearn.models.adapter_folder import bottom
 from colearn.models.digests import file_digests
+from colearn.models.load import check_model
+from colearn.models.merging import merged_folder
 from colearn.runs.record.checksums import write_checksums
 from colearn.tasks.rewards.reward_model import RewardModel
 
@@ -85,17 +89,71 @@ def logits(model: Any) -> torch.Tensor:
         return model(IDS).logits
 
 
+@pytest.mark.parametrize("revision", ["v1", COMMITS["v1"], "main", None])
+def test_an_adapter_is_merged_into_the_revision_of_its_base(
+    hub: Hub, tmp_path: Path, revision: str | None
+) -> None:
+    two_versions(hub)
+    adapter = save_adapter(tmp_path / "adapter", revision, tiny_model("llama"))
+    expected = logits(AutoPeftModelForCausalLM.from_pretrained(adapter))
+    check_model(adapter, field=FIELD)
+    merged = logits(AutoModelForCausalLM.from_pretrained(merged_folder(adapter, FIELD)))
+    torch.testing.assert_close(merged, expected, rtol=0, atol=3e-5)
+    _edit(adapter, revision="main" if revision in ("v1", COMMITS["v1"]) else "v1")
+    other = logits(AutoPeftModelForCausalLM.from_pretrained(adapter))
+    assert (other - expected).abs().max() > 1
+
+
+def test_a_revision_that_is_itself_an_adapter_is_merged_in_turn(hub: Hub, tmp_path: Path) -> None:
+    hub("main", tiny_model("llama", seed=1))
+    first = get_peft_model(
+        tiny_model("llama", seed=1), LoraConfig(task_type="CAUSAL_LM", target_modules=["o_proj"])
+    )
+    first.peft_config["default"].base_model_name_or_path = NAME
+    hub("v1", drawn(first), "org/first")
+    middle = first.merge_and_unload()
+    adapter = save_adapter(tmp_path / "second", None, middle, str(tmp_path / "middle"))
+    middle = AutoModelForCausalLM.from_pretrained(merged_folder(str(_snapshot(tmp_path)), FIELD))
+    middle.save_pretrained(tmp_path / "middle")
+    expected = logits(AutoPeftModelForCausalLM.from_pretrained(adapter))
+    _edit(adapter, base_model_name_or_path="org/first", revision="v1")
+    merged = logits(AutoModelForCausalLM.from_pretrained(merged_folder(adapter, FIELD)))
+    torch.testing.assert_close(merged, expected, rtol=0, atol=3e-5)
+
+
+def _snapshot(folder: Path) -> Path:
+    return folder / "hub" / "models--org--first" / "snapshots" / COMMITS["v1"]
+
+
 def _edit(adapter: str, **changes: Any) -> None:
     file = Path(adapter) / "adapter_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
-def test_digests_are_of_the_revision(hub: Hub, tmp_path: Path) -> None:
+def test_config_tokenizer_and_digests_are_of_the_revision(hub: Hub, tmp_path: Path) -> None:
+    hub("main", tiny_model("llama", vocab=300))
+    hub("v1", tiny_model("llama", vocab=400))
+    adapter = save_adapter(tmp_path / "adapter", "v1", tiny_model("llama", vocab=400))
+    folder = Path(bottom(adapter, FIELD))
+    assert folder.name == COMMITS["v1"]
+    of_v1, of_base = file_digests(str(folder), FIELD), file_digests(adapter, FIELD)
+    assert {f"base/{name}": digest for name, digest in of_v1.items()}.items() <= of_base.items()
+    architectures = Architectures.__new__(Architectures)
+    assert architectures.config(adapter, FIELD).vocab_size == 400
+
+
+def test_a_tag_that_was_moved_is_merged_anew(hub: Hub, tmp_path: Path) -> None:
     two_versions(hub)
     adapter = save_adapter(tmp_path / "adapter", "v1", tiny_model("llama"))
-    snapshot = tmp_path / "hub" / "models--org--tiny" / "snapshots" / COMMITS["v1"]
-    of_v1, of_base = file_digests(str(snapshot), FIELD), file_digests(adapter, FIELD)
-    assert {f"base/{name}": digest for name, digest in of_v1.items()}.items() <= of_base.items()
+    before = merged_folder(adapter, FIELD)
+    refs = tmp_path / "hub" / "models--org--tiny" / "refs"
+    shutil.copy(refs / "main", refs / "v1")
+    after = merged_folder(adapter, FIELD)
+    assert before != after
+    expected = logits(AutoPeftModelForCausalLM.from_pretrained(adapter))
+    torch.testing.assert_close(
+        logits(AutoModelForCausalLM.from_pretrained(after)), expected, rtol=0, atol=3e-5
+    )
 
 
 @pytest.mark.parametrize("revision", ["v2", "c" * 40, "", 1, True, ["v1"]])
@@ -104,6 +162,11 @@ def test_a_revision_that_does_not_exist_is_one_line(
 ) -> None:
     two_versions(hub)
     adapter = save_adapter(tmp_path / "adapter", revision, tiny_model("llama"))
+    line = rf"^{FIELD}: the adapter .* revision [^\n]+$"
+    for read in (check_model, lambda path, field: merged_folder(path, field)):
+        with pytest.raises(ConfigError, match=line):
+            read(adapter, field=FIELD)
+    assert not list((tmp_path / "cache").glob("merged-*[0-9a-f]"))
     served = _agent(adapter)
     with pytest.raises(ConfigError, match=r"^weights: the adapter .* revision [^\n]+$"):
         ServedAgent(served, device="cpu")
@@ -116,9 +179,11 @@ def test_a_local_base_has_no_revisions(hub: Hub, tmp_path: Path) -> None:
     adapter = save_adapter(tmp_path / "adapter", "v1", tiny_model("llama"), str(base))
     line = rf"^{FIELD}: the adapter .* revision 'v1' of the folder .*; remove revision from its"
     with pytest.raises(ConfigError, match=line):
-        base_revision(adapter, FIELD)
+        merged_folder(adapter, FIELD)
     _edit(adapter, revision="main")
-    assert base_revision(adapter, FIELD) is None
+    expected = logits(AutoPeftModelForCausalLM.from_pretrained(adapter))
+    merged = logits(AutoModelForCausalLM.from_pretrained(merged_folder(adapter, FIELD)))
+    torch.testing.assert_close(merged, expected, rtol=0, atol=3e-5)
 
 
 def _agent(adapter: str) -> Path:
