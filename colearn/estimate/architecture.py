@@ -29,16 +29,6 @@ _EMBEDDED: dict[tuple[str, str], tuple[PretrainedConfig, PreTrainedTokenizerBase
 takes seconds."""
 
 
-class NotHere(Exception):
-    """Raised when a model's config.json is not on this machine; the message names the remedy."""
-
-    def __init__(self, path: str, field: str) -> None:
-        super().__init__(
-            f"not on this machine: {path}; an estimate needs its config.json only "
-            f"(hf download {path} config.json), or set {field} to a folder"
-        )
-
-
 class Architectures:
     """Configs and tokenizers of the models of one task; each is read once."""
 
@@ -63,7 +53,8 @@ class Architectures:
         self._assumed.setdefault(field, {})[text] = None
 
     def config(self, path: str, field: str) -> PretrainedConfig:
-        """Errors: NotHere; ConfigError naming `field` for an unknown folder or embedded size."""
+        """Errors: ConfigError naming `field` for a model that is not on this machine, an unknown
+        folder or embedded size."""
         if path.startswith(EMBEDDED):
             return self._embedded(path, field)[0]
         from huggingface_hub.errors import HFValidationError
@@ -90,7 +81,10 @@ class Architectures:
                 ) from None
             known = published_config(path)
             if known is None:
-                raise NotHere(path, field) from None
+                raise ConfigError(
+                    f"{field}: not on this machine: {path}; an estimate needs its config.json only "
+                    f"(hf download {path} config.json), or set {field} to a folder"
+                ) from None
             self.assume(field, f"{path} is not on this machine: its published sizes are used")
             return known
 
@@ -123,17 +117,14 @@ class Architectures:
         return _EMBEDDED[key]
 
 
-def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec] | None:
-    """The spec of each language-model agent; None if a model's files are not on this machine."""
+def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, AgentSpec]:
+    """The spec of each language-model agent. Errors: as for `Architectures.config`."""
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)
         path, field = run.path(key), f"{key.section}.path"
-        try:
-            tokenizer = architectures.tokenizer(path, field)
-            architecture = architectures.config(path, field).get_text_config()
-        except NotHere:
-            return None
+        tokenizer = architectures.tokenizer(path, field)
+        architecture = architectures.config(path, field).get_text_config()
         check_vocabulary(tokenizer, architecture.vocab_size, field)
         chat = ChatFormat(tokenizer, **settings.chat_format)
         chat.check_embedded(architecture.vocab_size, field)

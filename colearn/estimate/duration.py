@@ -46,13 +46,13 @@ class Seconds:
 def spoken(phases: Phases, phase: str, card: Accelerator) -> float:
     """Seconds of the generator calls of one wave of a phase's episodes."""
     by_device: defaultdict[str, float] = defaultdict(float)
-    for engine in phases.speaking.get(phase, ()):
+    for engine, calls in phases.speaking.get(phase, ()):
         kernels = DECODED[min(2, engine.adapters)] * engine.base.config.num_hidden_layers
-        for call in engine.calls:
+        for call in calls:
             tokens = len(call.requests) * call.width
             pairs, scored = tokens * call.used, len(call.requests)
             prefill = _products(engine.base, tokens, pairs, scored, card)
-            by_device[engine.engine.device] += prefill + call.tokens * kernels * KERNEL
+            by_device[engine.device] += prefill + call.tokens * kernels * KERNEL
     return max(by_device.values(), default=0.0)
 
 

@@ -7,19 +7,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from colearn.config import CriticSettings, LoRASettings, ModelSettings, ResolvedRun
+from colearn.config import LoRASettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
 from colearn.models.build_networks import TeamBuilder
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
 from colearn.models.logits import for_memory
-from colearn.models.network import Network
 from colearn.models.quantized import describe
 from colearn.models.tree_attention import Carrier
 from colearn.models.tree_mask import TreeMask
 
-from .architecture import Architectures, NotHere
+from .architecture import Architectures
 from .machine import Machine
 
 
@@ -48,11 +47,7 @@ class DescribedBase(Base):
 
 
 class FakeTeamBuilder(TeamBuilder):
-    """Shares bases as `TeamBuilder` does, with weights on the meta device.
-
-    `missing` maps config fields to models that were not found; each of these models is replaced by
-    a minimal model.
-    """
+    """Shares bases as `TeamBuilder` does, with weights on the meta device."""
 
     def __init__(
         self, run: ResolvedRun, architectures: Architectures, machine: Machine | None
@@ -60,22 +55,6 @@ class FakeTeamBuilder(TeamBuilder):
         super().__init__(run)
         self.architectures = architectures
         self._machine = machine
-        self.missing: dict[str, str] = {}
-        self._stand_ins: set[Base] = set()
-
-    def _network(
-        self,
-        key: NetworkKey,
-        settings: ModelSettings | CriticSettings,
-        *,
-        trained: bool,
-        head: bool = True,
-    ) -> Network:
-        network = super()._network(key, settings, trained=trained, head=head)
-        if network.base in self._stand_ins:
-            field = f"{key.section}.path"  # several fields may share a base
-            self.missing[field] = str(NotHere(self.run.path(key), field))
-        return network
 
     def _device(self, key: NetworkKey) -> torch.device:
         if self._machine is None:
@@ -83,23 +62,9 @@ class FakeTeamBuilder(TeamBuilder):
         return torch.device(self._machine.device(*self.run.device(key)))
 
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
-        from transformers import AutoModelForCausalLM, LlamaConfig
+        from transformers import AutoModelForCausalLM
 
-        available = True
-        try:
-            architecture = self.architectures.config(self.run.path(key), f"{key.section}.path")
-        except NotHere:
-            available = False
-            architecture = LlamaConfig(
-                vocab_size=1,
-                hidden_size=2,
-                intermediate_size=1,
-                num_hidden_layers=1,
-                num_attention_heads=1,
-                num_key_value_heads=1,
-                bos_token_id=None,
-                eos_token_id=None,
-            )
+        architecture = self.architectures.config(self.run.path(key), f"{key.section}.path")
         dtype = DTYPES[self.run.settings(key).dtype]
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(
@@ -114,11 +79,8 @@ class FakeTeamBuilder(TeamBuilder):
         base = kind(model, dtype)
         if isinstance(base, DescribedBase) and self._machine is not None:
             base.memory = self._machine.memory
-        if not available:
-            self._stand_ins.add(base)
         return base
 
     def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
-        if base not in self._stand_ins:
-            with torch.device("meta"):
-                base.add_adapter(adapter, lora)
+        with torch.device("meta"):
+            base.add_adapter(adapter, lora)

@@ -15,48 +15,35 @@ from colearn.training.learners.batch import make_batch, micro_batches
 
 from .ledger import Ledger
 
+MicroBatch = tuple[Row, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Micro-batches of one optimiser step."""
+    """The largest micro-batch of an optimiser step."""
 
-    largest: tuple[Row, ...]
-    micro_batches: int
-    padded_tokens: int
-    """Number of padded tokens over all micro-batches."""
-    pairs: int = 0
-    """Number of pairs of positions (rows times width squared), over all micro-batches."""
-    scored: int = 0
-    """Number of tokens whose log-probability is computed."""
-
-    @property
-    def several(self) -> bool:
-        return self.micro_batches > 1
-
-    @property
-    def size(self) -> int:
-        """Number of padded tokens of the largest micro-batch."""
-        return _padded(self.largest)
+    largest: MicroBatch
+    several: bool
+    """Whether the step has other micro-batches."""
 
 
-def plan_work(rows: Sequence[Row], token_budget: int) -> Work:
+def cut_rows(rows: Sequence[Row], token_budget: int) -> list[MicroBatch]:
     """Cut rows into micro-batches as a learner does, but treat all rows as distinct. Rows that
     differ in the run may be equal here: scripted actions, and texts under a stand-in tokenizer,
     have equal tokens."""
     numbers = itertools.count()
     distinct = [replace(row, tokens=(next(numbers), *row.tokens[1:])) for row in rows]
-    cut = [tuple(row for _, row in micro) for micro in micro_batches(distinct, token_budget)]
-    return Work(
-        max(cut, key=_padded),
-        len(cut),
-        sum(map(_padded, cut)),
-        pairs=sum(_padded(rows) * max(len(row.tokens) for row in rows) for rows in cut),
-        scored=sum(s.end - s.start for rows in cut for row in rows for s in row.spans),
-    )
+    return [tuple(row for _, row in micro) for micro in micro_batches(distinct, token_budget)]
 
 
-def _padded(rows: Sequence[Row]) -> int:
-    return len(rows) * max((len(row.tokens) for row in rows), default=0)
+def width_of(rows: MicroBatch) -> int:
+    """Number of tokens of each row, including padding."""
+    return max(len(row.tokens) for row in rows)
+
+
+def padded(rows: MicroBatch) -> int:
+    """Number of tokens of a micro-batch, including padding."""
+    return len(rows) * width_of(rows)
 
 
 def rehearse_update(

@@ -25,8 +25,6 @@ class NetworkMemory:
     """Number of trained parameters."""
     kept: MemoryFootprint
     """The network's memory, excluding weights that the network shares with an earlier one."""
-    missing: str | None = None
-    """Reason why the network was not counted, with the remedy; None if the network was counted."""
 
     @property
     def weights(self) -> int:
@@ -53,7 +51,6 @@ _NOTHING = MemoryFootprint(weights=0, gradients=0, adam=0)
 def count_networks(
     run: ResolvedRun,
     networks: Mapping[NetworkKey, Network],
-    missing: Mapping[str, str],
     processes: int,
     machine: Machine | None,
 ) -> tuple[NetworkMemory, ...]:
@@ -79,15 +76,13 @@ def count_networks(
             if isinstance(settings, CriticSettings) and settings.head == "ridge"
             else run.learner.kept(trained, base_bytes, settings, processes=processes)
         )
-        reason = missing.get(f"{key.section}.path")
         counted.append(
             NetworkMemory(
                 key=key,
                 device=str(resolve(*run.device(key))),
                 base=base,
-                trained=0 if reason else trained,
-                kept=_NOTHING if reason else footprint,
-                missing=reason,
+                trained=trained,
+                kept=footprint,
             )
         )
     return tuple(counted)

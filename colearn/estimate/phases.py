@@ -11,20 +11,19 @@ import torch
 
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
-from colearn.engines.vllm_options import device_memory
 from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec
 
 from .episodes import Rehearsed
-from .learning import Work, rehearse_update
+from .learning import Work, padded, rehearse_update
 from .ledger import make_fake, rehearsal
 from .machine import Machine
 from .network_bytes import NetworkMemory
 from .speaking import (
     GeneratorCall,
     PlacedEngine,
-    Speaking,
     cache_bytes,
+    place_engine,
     plan_calls,
     rehearse_call,
 )
@@ -56,26 +55,21 @@ class Phases:
         """rehearsed: peaks that another estimate measured for the same models; new peaks are added
         to this mapping. machine: the machine on which the run will take place; None for this
         machine."""
-        self.run, self.networks, self.specs = run, networks, specs
+        self.run, self.networks = run, networks
         self.memory = {network.key: network for network in memory}
-        self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
-        for network in memory:
-            self.static[network.device] += network.always
-            self.static["cpu"] += network.kept.offloaded
-        self.engines: list[PlacedEngine] = []
-        for speakers in self._generators():
-            first = next(iter(speakers))
-            base, device = self._network_of(first).base, self._device(first)
-            engine = PlacedEngine.of(run, base, device, _device_bytes(device, machine))
-            self.static[engine.device] += engine.held
-            self.engines.append(engine)
-        self.speaking: dict[str, list[Speaking]] = {}
-        """The generator calls of each engine. The key is the phase."""
         self.rehearsed = rehearsed
+        self.engines = self._engines(specs, machine)
+        self.speaking: dict[str, list[tuple[PlacedEngine, list[GeneratorCall]]]] = {}
+        """The generator calls of each engine. The key is the phase."""
+        self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
         """Peak bytes of the KV caches on each device."""
+        for network in memory:
+            self.static[network.device] += network.always
+            self.static["cpu"] += network.kept.offloaded
         for engine in self.engines:
+            self.static[engine.device] += engine.held
             self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache
 
     def _note(self, device: str, phase: str, extra: int) -> None:
@@ -87,23 +81,20 @@ class Phases:
         caches of two consecutive turns, and the peak of one generator call."""
         caches = dict.fromkeys(self.static, 0)
         calls_of = dict.fromkeys(self.static, 0)
-        for engine, speakers in zip(self.engines, self._generators(), strict=True):
-            network, device = self._network_of(next(iter(speakers))), engine.device
-            calls = plan_calls(speakers, played, episodes)
+        for engine in self.engines:
+            device, calls = engine.device, plan_calls(engine.speakers, played, episodes)
             if not calls:  # these agents act in none of the items that were read
                 continue
-            adapters = len({spec.adapter for spec in speakers.values()} - {None})
-            speaking = Speaking(engine, network.base, adapters, calls)
-            self.speaking.setdefault(phase, []).append(speaking)
+            self.speaking.setdefault(phase, []).append((engine, calls))
             self._note(device, phase, 0)
             if engine.needs is not None:  # its memory is held in every phase
                 continue
-            call_bytes = [0, *(cache_bytes(network.base, call) for call in calls)]
+            call_bytes = [0, *(cache_bytes(engine.base, call) for call in calls)]
             turns = [earlier + later for earlier, later in itertools.pairwise(call_bytes)]
             caches[device] += max(turns)
             # the widest call is the last one or, where the prompt is long, the first
             for number in sorted({0, len(calls) - 1}):
-                needed = call_bytes[number] + self._call(network, calls[number], speakers)
+                needed = call_bytes[number] + self._call(engine, calls[number])
                 calls_of[device] = max(calls_of[device], needed - turns[number])
         for device, size in caches.items():
             self.caches[device] = max(self.caches[device], size)
@@ -132,45 +123,39 @@ class Phases:
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
 
-    def _generators(self) -> list[dict[str, AgentSpec]]:
-        """Group the agents of these networks by generator; there is one generator per base, or one
-        per agent."""
+    def _engines(
+        self, specs: Mapping[str, AgentSpec], machine: Machine | None
+    ) -> list[PlacedEngine]:
+        """The engines of the agents of these networks: one per base, or one per agent."""
         groups: dict[object, dict[str, AgentSpec]] = {}
-        for agent, spec in self.specs.items():
-            if self._actor(agent) not in self.networks:
-                continue
-            network = self._network_of(agent)
-            key = agent if self.run.generator.apart else id(network.base)
-            groups.setdefault(key, {})[agent] = replace(spec, adapter=network.adapter)
-        return list(groups.values())
+        keys: dict[object, NetworkKey] = {}
+        for agent, spec in specs.items():
+            key = NetworkKey("actor", self.run.config.language_agents[agent].model)
+            if key in self.networks:
+                network = self.networks[key]
+                group = agent if self.run.generator.apart else id(network.base)
+                keys.setdefault(group, key)
+                groups.setdefault(group, {})[agent] = replace(spec, adapter=network.adapter)
+        return [
+            place_engine(
+                self.run, key, self.networks[key].base, self.memory[key].device, speakers, machine
+            )
+            for key, speakers in zip(keys.values(), groups.values(), strict=True)
+        ]
 
-    def _network_of(self, agent: str) -> Network:
-        return self.networks[self._actor(agent)]
-
-    def _device(self, agent: str) -> str:
-        return self.memory[self._actor(agent)].device
-
-    def _actor(self, agent: str) -> NetworkKey:
-        return NetworkKey("actor", self.run.config.language_agents[agent].model)
-
-    def _call(
-        self, network: Network, call: GeneratorCall, speakers: Mapping[str, AgentSpec]
-    ) -> int:
-        device = _rehearsal_device(self._device(call.rows[0]))
-        settings = {a: (v.adapter, v.sampling.top_p, v.sampling.top_k) for a, v in speakers.items()}
-        rows = [[settings[agent] for agent in agents] for agents in (call.requests, call.rows)]
-        model = self._kind(self._actor(call.rows[0]))
-        key = (device, model, str(rows), call.width, call.used, call.capacity, call.reserve)
+    def _call(self, engine: PlacedEngine, call: GeneratorCall) -> int:
+        device = _rehearsal_device(engine.device)
+        settings = {
+            agent: (spec.adapter, spec.sampling.top_p, spec.sampling.top_k)
+            for agent, spec in engine.speakers.items()
+        }
+        rows = str([[settings[agent] for agent in agents] for agents in (call.requests, call.rows)])
+        sizes = call.width, call.used, call.capacity, call.reserve
+        key = (engine.device == "cpu", device, self._kind(engine.key), rows, *sizes)
         if key not in self.rehearsed:
             with rehearsal() as ledger:
-                make_fake(network, device)
-                self.rehearsed[key] = rehearse_call(
-                    ledger,
-                    network.base,
-                    call,
-                    speakers,
-                    on_accelerator=torch.device(self._device(call.rows[0])).type != "cpu",
-                )
+                make_fake(self.networks[engine.key], device)
+                self.rehearsed[key] = rehearse_call(ledger, engine, call)
         return self.rehearsed[key]
 
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
@@ -182,7 +167,7 @@ class Phases:
             kinds.setdefault(kind, []).append(key)
         peaks: dict[NetworkKey, int] = {}
         for alike in kinds.values():
-            largest = max(alike, key=lambda key: works[key].size)
+            largest = max(alike, key=lambda key: padded(works[key].largest))
             peaks |= dict.fromkeys(alike, self._update(largest, works[largest], entropy))
         return peaks
 
@@ -223,10 +208,3 @@ def _rehearsal_device(name: str) -> torch.device:
         if accelerator is not None and accelerator.type == device.type
         else torch.device("cpu")
     )
-
-
-def _device_bytes(device: str, machine: Machine | None) -> int | None:
-    """Memory of a device in bytes, on `machine` or on this machine; None for a CPU."""
-    if device == "cpu":
-        return None
-    return device_memory(torch.device(device)) if machine is None else machine.memory

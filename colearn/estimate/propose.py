@@ -28,11 +28,11 @@ class Proposal:
 def propose(estimated: Estimate) -> Proposal | None:
     """Propose a placement on several devices.
 
-    Return None if no machine with several devices is described, a model was not counted, the config
-    names devices or processes, or a cluster places the models. Errors: as for `estimate`.
+    Return None if no machine with several devices is described, the config names devices or
+    processes, or a cluster places the models. Errors: as for `estimate`.
     """
     run, machine = estimated.run, estimated.machine
-    if machine is None or estimated.phases is None or estimated.workers or run.config.placement:
+    if machine is None or estimated.workers or run.config.placement:
         return None
     if machine.count == 1 or estimated.processes > 1 or not run.algorithm.learns:
         return None

@@ -17,7 +17,6 @@ from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey
 from colearn.methods.values.given import with_given_critic
 from colearn.models.load import resolve_device
-from colearn.rollout.agents import AgentSpec
 from colearn.rollout.shapes import Chain
 from colearn.text.budget import exceeds, large_iteration
 from colearn.training.evaluation.checked import check_evaluation
@@ -38,16 +37,16 @@ from .workload import Workload, read_workload
 
 @dataclass(frozen=True, slots=True)
 class IterationBounds:
-    """Upper bounds for the work of one iteration; None without the tokenizer on this machine."""
+    """Upper bounds for the work of one iteration."""
 
     episodes: int
     generations: int
     joint_actions: int
     new_tokens: int
-    prompt_tokens: int | None
+    prompt_tokens: int
     """Number of prefilled observation tokens, counted once per history. The bound is based on the
     items that were read."""
-    updates: Mapping[NetworkKey, Totals] | None
+    updates: Mapping[NetworkKey, Totals]
     """Work of each learner."""
 
 
@@ -66,14 +65,12 @@ class Estimate:
     networks: tuple[NetworkMemory, ...]
     steps: IterationBounds | None
     """Bounds of one iteration; None if nothing is learned."""
-    missing: Mapping[str, str]
-    """The reason and the remedy for each config field that could not be estimated."""
     notes: Mapping[str, str]
     """Assumptions made because files are missing on this machine, and possible problems of the run.
     The keys are config fields."""
-    phases: Mapping[str, Mapping[str, int]] | None
-    """Peak bytes of one process on each device in each phase; None if a model is missing. The name
-    of a worker precedes that of its device."""
+    phases: Mapping[str, Mapping[str, int]]
+    """Peak bytes of one process on each device in each phase. The name of a worker precedes that of
+    its device."""
     caches: Mapping[str, int]
     """Peak bytes of the KV caches in one process on each device."""
     capacity: Mapping[str, int]
@@ -101,9 +98,7 @@ class Estimate:
         return (seconds + evaluations * self.seconds.evaluation) / 3600
 
     def peak(self, device: str) -> int:
-        """Highest peak of any phase in bytes. Errors: ValueError if a model was not counted."""
-        if self.phases is None:
-            raise ValueError("no peak: " + "; ".join(self.missing.values()))
+        """Highest peak of any phase in bytes."""
         return max(self.phases[device].values())
 
     @property
@@ -111,7 +106,7 @@ class Estimate:
         """Devices of `machine` with less memory than the highest peak."""
         return tuple(
             device
-            for device in self.phases or ()
+            for device in self.phases
             if device in self.capacity and self.peak(device) > self.capacity[device]
         )
 
@@ -145,24 +140,19 @@ def _estimate(
     check_evaluation(run)
     config, learns = run.config, run.algorithm.learns
     architectures = Architectures(work.task, given)
-    builder = FakeTeamBuilder(run, architectures, machine)
-    networks = builder.build()
+    networks = FakeTeamBuilder(run, architectures, machine).build()
     scripts = read_scripts(work.task, work.train)
     specs = read_specs(run, architectures)
-    if specs is not None:
-        check_lengths(work.task, work.train, scripts, specs)
-    counting = specs or {
-        agent: AgentSpec(**settings.spec_fields) for agent, settings in config.agents.items()
-    }
+    check_lengths(work.task, work.train, scripts, specs)
     shape = run.parts.rollout if learns else Chain()
-    rolled = [rehearse(script, shape, counting) for script in scripts]
+    rolled = [rehearse(script, shape, specs) for script in scripts]
     updates = None
-    if specs is not None and learns:
+    if learns:
         played = (rolled[number % len(rolled)] for number in range(config.train.episodes))
         trees = [tree for episode in played for tree in episode.trees]
         updates = plan_updates(run, trees, architectures)
     held_out = read_scripts(work.task, work.held_out)
-    evaluated = [rehearse(script, Chain(), counting) for script in held_out]
+    evaluated = [rehearse(script, Chain(), specs) for script in held_out]
 
     evaluations = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))
     waves = {"evaluation": _waves(evaluations, processes, config.evaluation.at_once)}
@@ -170,37 +160,33 @@ def _estimate(
         waves["rollout"] = _waves(config.train.episodes, processes, config.train.at_once)
 
     workers = run.host.workers(run)
-    memory = count_networks(
-        run, networks, builder.missing, workers[0].processes if workers else processes, machine
-    )
+    sharing = workers[0].processes if workers else processes
+    memory = count_networks(run, networks, sharing, machine)
     places: dict[HostWorker, Phases] = {}
-    if specs is not None and not builder.missing:
-        whole = HostWorker("", tuple(networks), gpus=1.0, cpus=None, processes=processes)
-        for worker in workers or [whole]:
-            places[worker] = phases = Phases(
-                run,
-                {key: network for key, network in networks.items() if key in worker.keys},
-                [network for network in memory if network.key in worker.keys],
-                specs,
-                resident=architectures.tokenizer_bytes(run),
-                rehearsed=rehearsed,
-                machine=machine,
-            )
-            phases.add_play("evaluation", evaluated, waves["evaluation"].episodes)
-            if updates is not None:
-                phases.add_play("rollout", rolled, waves["rollout"].episodes)
-                phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
+    whole = HostWorker("", tuple(networks), gpus=1.0, cpus=None, processes=processes)
+    for worker in workers or [whole]:
+        places[worker] = phases = Phases(
+            run,
+            {key: network for key, network in networks.items() if key in worker.keys},
+            [network for network in memory if network.key in worker.keys],
+            specs,
+            resident=architectures.tokenizer_bytes(run),
+            rehearsed=rehearsed,
+            machine=machine,
+        )
+        phases.add_play("evaluation", evaluated, waves["evaluation"].episodes)
+        if updates is not None:
+            phases.add_play("rollout", rolled, waves["rollout"].episodes)
+            phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
     devices = [
         (f"{worker.name}: {device}" if worker.name else device, worker, device, phases)
         for worker, phases in places.items()
         for device, peaks in phases.peaks.items()
         if peaks
     ]
-    steps = _steps(config, rolled, updates, tokenized=specs is not None) if learns else None
-    notes = dict(architectures.assumed)
-    if specs is not None:
-        limits = {name: settings.overflow for name, settings in config.language_agents.items()}
-        notes |= overflows(rolled, specs, limits)
+    steps = None if updates is None else _steps(config, rolled, updates)
+    limits = {name: settings.overflow for name, settings in config.language_agents.items()}
+    notes = {**work.notes, **architectures.assumed, **overflows(rolled, specs, limits)}
     if steps is not None and exceeds(steps.joint_actions, config.train.environment_steps):
         size = f"up to {steps.joint_actions:,}"
         notes["train.environment_steps"] = large_iteration(size, config.train.environment_steps)
@@ -212,9 +198,8 @@ def _estimate(
         workers=workers,
         networks=memory,
         steps=steps,
-        missing={**work.missing, **builder.missing},
         notes=notes,
-        phases={name: phases.peaks[at] for name, _, at, phases in devices} if places else None,
+        phases={name: phases.peaks[at] for name, _, at, phases in devices},
         caches={name: phases.caches[at] for name, _, at, phases in devices},
         capacity={
             name: int(machine.memory * (min(1.0, worker.gpus) or 1.0))
@@ -222,7 +207,7 @@ def _estimate(
             if machine is not None and at != "cpu"
         },
         seconds=None
-        if machine is None or machine.card is None or updates is None or not places
+        if machine is None or machine.card is None or updates is None
         else _seconds(places.values(), updates, waves, processes, machine.card),
         rehearsed=rehearsed,
     )
@@ -258,9 +243,7 @@ def _seconds(
     return Seconds(rollout=played["rollout"], update=update, evaluation=played["evaluation"])
 
 
-def _steps(
-    config: Config, rolled: Sequence[Rehearsed], updates: Updates | None, *, tokenized: bool
-) -> IterationBounds:
+def _steps(config: Config, rolled: Sequence[Rehearsed], updates: Updates) -> IterationBounds:
     """Sums over an iteration's episodes, each of which is as long as the mean of those in
     `rolled`."""
     episodes = config.train.episodes
@@ -273,6 +256,6 @@ def _steps(
         generations=total(episode.counts.generations for episode in rolled),
         joint_actions=total(episode.counts.joint_actions for episode in rolled),
         new_tokens=total(episode.counts.tokens for episode in rolled),
-        prompt_tokens=total(episode.observed_tokens() for episode in rolled) if tokenized else None,
-        updates=None if updates is None else updates.totals,
+        prompt_tokens=total(episode.observed_tokens() for episode in rolled),
+        updates=updates.totals,
     )

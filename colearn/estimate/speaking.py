@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from colearn.config import ResolvedRun
-from colearn.contract import EngineNeeds
+from colearn.contract import EngineNeeds, NetworkKey
 from colearn.engines.batch_slab import BLOCK, Slab
+from colearn.engines.vllm_options import device_memory
 from colearn.models.base import Base
 from colearn.models.device_layers import compute_bytes
 from colearn.models.packed_products import packed_bytes, worthwhile
@@ -19,6 +20,7 @@ from colearn.training.learners.packed_rows import window_start
 
 from .episodes import Rehearsed
 from .ledger import Ledger
+from .machine import Machine
 
 _SAMPLED, _CUT = 16, 36
 """Number of bytes that sampling needs per row and vocabulary entry, in addition to the logits.
@@ -96,32 +98,39 @@ def _repeated(
 class PlacedEngine:
     """A generator's engine on a device."""
 
+    key: NetworkKey
+    """An actor with the engine's base."""
+    base: Base
     device: str
+    speakers: Mapping[str, AgentSpec]
+    """The agents whose actions the engine generates."""
     needs: EngineNeeds | None
     """Memory needs; None if the engine decodes with the trained model or a copy of it."""
     held: int
     """Bytes that the engine holds in every phase."""
 
-    @classmethod
-    def of(cls, run: ResolvedRun, base: Base, device: str, memory: int | None) -> PlacedEngine:
-        """`memory`: size of the device's memory in bytes; None for a CPU."""
-        numbers = sum(parameter.numel() for parameter in base.causal.parameters())
-        weights = numbers * base.compute.itemsize
-        needs = run.generator.needs(weights, memory=memory)
-        if needs is None:
-            return cls(device, None, weights if run.generator.copies else 0)
-        return cls(device, needs, needs.held)
+    @property
+    def adapters(self) -> int:
+        """Number of adapters that the engine's agents use."""
+        return len({spec.adapter for spec in self.speakers.values()} - {None})
 
 
-@dataclass(frozen=True, slots=True)
-class Speaking:
-    """The generator calls of one engine in a phase."""
-
-    engine: PlacedEngine
-    base: Base
-    adapters: int
-    """Number of adapters that the engine's agents use."""
-    calls: Sequence[GeneratorCall]
+def place_engine(
+    run: ResolvedRun,
+    key: NetworkKey,
+    base: Base,
+    device: str,
+    speakers: Mapping[str, AgentSpec],
+    machine: Machine | None,
+) -> PlacedEngine:
+    memory = None
+    if device != "cpu":
+        memory = device_memory(torch.device(device)) if machine is None else machine.memory
+    numbers = sum(parameter.numel() for parameter in base.causal.parameters())
+    weights = numbers * base.compute.itemsize
+    needs = run.generator.needs(weights, memory=memory)
+    held = needs.held if needs is not None else weights if run.generator.copies else 0
+    return PlacedEngine(key, base, device, speakers, needs, held)
 
 
 def position_bytes(base: Base) -> int:
@@ -145,27 +154,21 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 
 
 @torch.no_grad()
-def rehearse_call(
-    ledger: Ledger,
-    base: Base,
-    call: GeneratorCall,
-    speakers: Mapping[str, AgentSpec],
-    *,
-    on_accelerator: bool,
-) -> int:
+def rehearse_call(ledger: Ledger, engine: PlacedEngine, call: GeneratorCall) -> int:
     """Return the peak number of bytes that a call adds to the live bytes. The result includes the
     call's caches and any copies of weights that the call needs in another type or memory order.
     Call this function inside a rehearsal."""
-    packed = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
-    if on_accelerator:
-        packed = compute_bytes(base.causal, base.compute)
+    base, speakers = engine.base, engine.speakers
+    copies = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
+    if torch.device(engine.device).type != "cpu":
+        copies = compute_bytes(base.causal, base.compute)
     before = ledger.live
     ledger.begin()
     slab = _forward(base, call.requests, call, call.width, speakers)
     if call.reserve:
         slab = slab.select(_owners(call), call.used, call.used + call.reserve)
     _forward(base, call.rows, call, 1, speakers, slab)
-    return packed + ledger.peak - before
+    return copies + ledger.peak - before
 
 
 def _owners(call: GeneratorCall) -> list[int]:

@@ -22,10 +22,7 @@ def estimate_tables(estimate: Estimate) -> Group:
     title = f"{run.config.task.name}, {run.config.algorithm.name}, {len(run.agents)} agents"
     parts: list[Table | Text] = [Text(title), _networks(estimate)]
     parts += [Text(line) for line in _notes(estimate)]
-    if estimate.phases is None:
-        parts.append(Text("peak memory: not counted without these models"))
-    else:
-        parts += [_phases(estimate), *map(Text, _verdict(estimate))]
+    parts += [_phases(estimate), *map(Text, _verdict(estimate))]
     parts += [Text(line) for line in run.generator.places(run)]
     if estimate.steps is None:
         parts.append(Text("nothing is learned: a run is one evaluation"))
@@ -41,8 +38,7 @@ def time_line(estimate: Estimate) -> str:
     machine, seconds = estimate.machine, estimate.seconds
     if machine is None or machine.card is None:
         return f"no time: the rates of these devices are not known; known are {known_devices()}"
-    if seconds is None or estimate.hours is None:
-        return "no time: not counted without these models"
+    assert seconds is not None and estimate.hours is not None
     return (
         f"estimate, not measured: an iteration takes {_seconds(seconds.rollout + seconds.update)} "
         f"(rollout {_seconds(seconds.rollout)}, update {_seconds(seconds.update)}), an evaluation "
@@ -77,19 +73,19 @@ def proposal_text(proposal: Proposal) -> Text:
 
 
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
-    """Return a table with one row per entry of a comparison, followed by the fields that could not
-    be estimated and by the entries that do not fit."""
+    """Return a table with one row per entry of a comparison, followed by notes and by the entries
+    that do not fit."""
     table = Table("entry", "peak memory", "episodes", "joint actions", "new tokens", title=title)
     notes = set()
     for label, estimate in estimates.items():
-        devices = estimate.phases or {}
+        devices = estimate.phases
         peak = ", ".join(f"{_peak(estimate, device)} on {device}" for device in devices)
         cells = ["-"] * 3
         if estimate.steps is not None:
             steps = estimate.steps
             counts = (steps.episodes, steps.joint_actions, steps.new_tokens)
             cells = [f"{count:,}" for count in counts]
-        table.add_row(label, peak or "not counted", *cells)
+        table.add_row(label, peak, *cells)
         notes.update(_notes(estimate))
         notes.update(f"{label}: {line}" for line in _unfit(estimate))
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
@@ -97,7 +93,7 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
 
 
 def _notes(estimate: Estimate) -> list[str]:
-    return [f"{field}: {why}" for field, why in {**estimate.missing, **estimate.notes}.items()]
+    return [f"{field}: {why}" for field, why in estimate.notes.items()]
 
 
 def _networks(estimate: Estimate) -> Table:
@@ -109,15 +105,13 @@ def _networks(estimate: Estimate) -> Table:
             decimal(network.gradients),
             decimal(network.adam),
         )
-        if network.missing is not None:
-            cells = ("not here", "-", "-", "-")
         table.add_row(str(network.key), network.device, *cells)
     return table
 
 
 def _phases(estimate: Estimate) -> Table:
     table = Table("device", "phase", "peak memory, one process")
-    for device, phases in (estimate.phases or {}).items():
+    for device, phases in estimate.phases.items():
         for phase, size in phases.items():
             table.add_row(device, phase, decimal(size))
         if estimate.caches[device]:
@@ -133,7 +127,7 @@ def _peak(estimate: Estimate, device: str) -> str:
 
 def _verdict(estimate: Estimate) -> list[str]:
     """Return lines that state whether a described machine has enough memory."""
-    if estimate.machine is None or estimate.phases is None:
+    if estimate.machine is None:
         return []
     return _unfit(estimate) or ["fits into the memory of --devices"]
 
@@ -169,24 +163,22 @@ def _remedy(phase: str) -> str:
 
 
 def _worst(estimate: Estimate, device: str) -> str:
-    assert estimate.phases is not None
     phases = estimate.phases[device]
     return max(phases, key=lambda phase: phases[phase])
 
 
 def _steps(steps: IterationBounds, token_budget: int) -> Table:
     table = Table("one iteration, at most", "")
-    prompts = "tokenizer not here" if steps.prompt_tokens is None else f"{steps.prompt_tokens:,}"
     for name, value in (
         ("episodes", f"{steps.episodes:,}"),
         ("joint actions", f"{steps.joint_actions:,}"),
         ("generations", f"{steps.generations:,}"),
         ("new tokens", f"{steps.new_tokens:,}"),
-        ("prompt tokens", prompts),
+        ("prompt tokens", f"{steps.prompt_tokens:,}"),
         ("padded tokens of a micro-batch", f"{token_budget:,}"),
     ):
         table.add_row(name, value)
-    for key, total in (steps.updates or {}).items():
+    for key, total in steps.updates.items():
         work = f"{total.tokens:,} in {total.micro_batches:,} micro-batches"
         table.add_row(f"padded tokens, {key}", work)
     return table

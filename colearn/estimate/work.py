@@ -18,9 +18,9 @@ from colearn.methods.critic.stream import text_ids
 from colearn.training.learners.minibatch import minibatches
 from colearn.training.learners.packed_rows import actor_rows
 
-from .architecture import Architectures, NotHere
+from .architecture import Architectures
 from .episodes import limit_tokens
-from .learning import Work, plan_work
+from .learning import Work, cut_rows, padded, width_of
 
 Trees = Sequence[Tree[Any]]
 
@@ -46,20 +46,18 @@ class Updates:
     """Work of each learner in one iteration."""
 
     works: Mapping[NetworkKey, Work]
-    """Work of the minibatch with the largest micro-batch; a learner without rows has no entry."""
+    """The largest micro-batch of each learner; a learner without rows has no entry."""
     totals: Mapping[NetworkKey, Totals]
     """Totals over all epochs of an iteration."""
 
 
-def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates | None:
-    """Plan an iteration's updates; None if the critic's tokenizer is not on this machine.
+def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates:
+    """Plan an iteration's updates.
 
-    Errors: ConfigError if a critic's input exceeds the critic's maximum length.
+    Errors: ConfigError if a critic's input exceeds the critic's maximum length, or if the critic's
+    model is not on this machine.
     """
-    try:
-        rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
-    except NotHere:
-        return None
+    rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
     works, totals = {}, {}
     unit = run.config.train.minibatch_unit
     for key, learner_rows in rows.items():
@@ -68,17 +66,20 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
             [row for row in learner_rows if row.tree in numbers]
             for numbers in map(set, minibatches(trees, minibatch, range(len(trees)), unit))
         )
-        planned = [plan_work(batch, run.token_budget) for batch in batches if batch]
-        if not planned:  # its agents act in none of the items that were read
+        steps = [cut_rows(batch, run.token_budget) for batch in batches if batch]
+        if not steps:  # its agents act in none of the items that were read
             continue
-        works[key] = max(planned, key=lambda work: work.size)
+        micros = [rows for step in steps for rows in step]
+        step = max(steps, key=lambda step: max(map(padded, step)))
+        works[key] = Work(max(step, key=padded), several=len(step) > 1)
         totals[key] = Totals(
             epochs=epochs,
-            steps=epochs * len(planned),
-            micro_batches=epochs * sum(work.micro_batches for work in planned),
-            tokens=epochs * sum(work.padded_tokens for work in planned),
-            pairs=epochs * sum(work.pairs for work in planned),
-            scored=epochs * sum(work.scored for work in planned),
+            steps=epochs * len(steps),
+            micro_batches=epochs * len(micros),
+            tokens=epochs * sum(map(padded, micros)),
+            pairs=epochs * sum(padded(rows) * width_of(rows) for rows in micros),
+            scored=epochs
+            * sum(s.end - s.start for rows in micros for row in rows for s in row.spans),
         )
     return Updates(works, totals)
 

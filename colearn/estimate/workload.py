@@ -22,7 +22,7 @@ class Workload:
     task: DecPOMDP[Any, Any]
     train: Sequence[Any]
     held_out: Sequence[Any]
-    missing: Mapping[str, str]
+    notes: Mapping[str, str]
     """Replacement for each data set that is not on this machine. The keys are config fields."""
 
 
@@ -31,7 +31,7 @@ def read_workload(config: Config) -> Workload:
 
     Errors: ConfigError or TaskError, as in the run.
     """
-    missing: dict[str, str] = {}
+    notes: dict[str, str] = {}
     try:
         task = build_task(config)
         train = CheckedTask(task).items("train")
@@ -39,7 +39,7 @@ def read_workload(config: Config) -> Workload:
         if "data" not in config.task.settings:
             raise
         reason = str(error).removeprefix("task.data: ")
-        missing["task.data"] = (
+        notes["task.data"] = (
             f"not on this machine; lengths are those of the default data ({reason})"
         )
         settings = {key: value for key, value in config.task.settings.items() if key not in _DATA}
@@ -47,4 +47,4 @@ def read_workload(config: Config) -> Workload:
         task = build_task(config.model_copy(update={"task": chosen}))
         train = CheckedTask(task).items("train")
     held_out = CheckedTask(task).items(config.evaluation.split)
-    return Workload(task, train, held_out, missing)
+    return Workload(task, train, held_out, notes)

@@ -53,7 +53,6 @@ def allocated(shape: str, at_once: int | None, model: str, folder: Path) -> dict
         }
     )
     counted = estimate(config)
-    assert counted.phases is not None
     (network,) = counted.networks
     phases = counted.phases["cpu"]
     always = phases["checkpoint"] - 8 * network.trained

@@ -139,7 +139,6 @@ def test_config_json_alone_is_enough(settings: dict[str, Any], model: str, tmp_p
     shutil.copy(Path(model) / "config.json", folder)
     settings["models"]["*"]["path"] = str(folder)
     made = estimate(load_config(settings), machine=Machine(1, 10**12))
-    assert made.phases is not None and made.missing == {}
     assert made.notes["models.ada.path"] == "no tokenizer here: a token per 3 characters"
 
 
