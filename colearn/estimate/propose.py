@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.config import ModelSettings, ResolvedRun, load_config
-from colearn.contract import NetworkKey
+from colearn.config import load_config
 
 from .run_estimate import Estimate, estimate
-
-_Base = tuple[str | None, ...]
-"""Identity of a frozen base that adapters share: its path, type and quantization."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,14 @@ def propose(estimated: Estimate) -> Proposal | None:
 def _spread(estimated: Estimate, devices: int) -> dict[str, str]:
     """Place each network, largest first, on the device with the fewest bytes so far. Networks that
     share a base are placed on the same device."""
-    names = _names(estimated.run)
-    units: dict[_Base | str, dict[str, int]] = {}
+    critics = [network.key for network in estimated.networks if network.key.kind == "critic"]
+    units: dict[int, dict[str, int]] = {}
+    bases: dict[str, int] = {}
     for network in estimated.networks:
-        name = names[network.key]
-        unit = units.setdefault(_unit(estimated.run, network.key, name), {})
+        name = network.key.model  # also of a reference policy and of past selves
+        if network.key.kind == "critic":
+            name = "critic" if len(critics) == 1 else str(network.key)
+        unit = units.setdefault(bases.setdefault(name, network.base), {})
         size = network.weights + network.gradients + network.adam
         unit[name] = unit.get(name, 0) + size
     used = [0] * devices
@@ -68,19 +67,3 @@ def _spread(estimated: Estimate, devices: int) -> dict[str, str]:
         used[device] += sum(unit.values())
         placement |= dict.fromkeys(unit, f"cuda:{device}")
     return placement
-
-
-def _names(run: ResolvedRun) -> Mapping[NetworkKey, str]:
-    """Name of each network in a placement; reference policies and past selves have the name of
-    their model."""
-    critics = [key for key in run.networks if key.kind == "critic"]
-    names = {key: key.model for key in run.networks}
-    return names | {key: "critic" if len(critics) == 1 else str(key) for key in critics}
-
-
-def _unit(run: ResolvedRun, key: NetworkKey, name: str) -> _Base | str:
-    settings = run.settings(key)
-    frozen = isinstance(settings, ModelSettings) and not settings.trained
-    if settings.lora is None and not frozen:
-        return name
-    return run.stored(key)
