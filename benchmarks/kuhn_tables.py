@@ -17,6 +17,9 @@ not say "Eq. 3".
 `--roles`: a mean of returns for each role against one for both (MARSHAL, Figure 6), where player_0
 pays player_1 a fee for each hand: no choice changes it, so the game stays as it is and the roles'
 returns lie apart by twice as much.
+
+With Eq. 3's weights, the claims of Table 10 and of Figure 6 are not seen; they are seen with every
+turn alike, which is not Eq. 3 (`results/paper_rows.md`, `results/games.md`).
 """
 
 from __future__ import annotations

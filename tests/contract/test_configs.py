@@ -116,6 +116,18 @@ def test_the_papers_methods_get_the_papers_number_of_joint_actions(task: str) ->
     assert (steps["collm_cc"], steps["magrpo"]) == expected[task]
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_no_config_clips_advantages_that_are_normalised(name: str) -> None:
+    """K numbers of deviation 1 around 0 have no element above the root of K - 1."""
+    config = load_config(name)
+    for label in config.compare.algorithms or (None,):
+        chosen = config if label is None else config_of(config, label)
+        parts = build_algorithm(chosen).checked_parts()
+        if getattr(parts.advantage, "normalize_std", False):
+            clip = getattr(parts.advantage, "clip", None)
+            assert clip is None or clip >= (parts.rollout.group_size - 1) ** 0.5, label
+
+
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("label", ["collm_cc", "collm_dc", "ac", "magrpo"])
 def test_the_papers_methods_update_as_in_the_paper(task: str, label: str) -> None:
