@@ -221,19 +221,27 @@ def _joined(
     layer: Any, forward: Callable[..., Any], names: Sequence[str], states: torch.Tensor, *args: Any
 ) -> Any:
     """Return the outputs of one pass for each adapter in the order of the batch."""
-    each = len(states) // len(names)  # rows may be flattened into tokens
     outputs: list[torch.Tensor] = []
     for name in dict.fromkeys(names):
-        rows = [row for row, other in enumerate(names) if other == name]
-        starts = torch.tensor(rows, device=states.device) * each
-        tokens = (starts[:, None] + torch.arange(each, device=states.device)).flatten()
+        rows = torch.tensor([row for row, other in enumerate(names) if other == name])
+        places = partial(_places, rows.to(states.device))
+        tokens = places(len(states) // len(names))  # rows may be flattened into tokens
         _set(layer, [name], name == NO_ADAPTER)
         part = forward(states[tokens], *(one[tokens] for one in args))
         parts = part if isinstance(part, tuple) else (part,)
-        outputs = outputs or [one.new_zeros(len(states), *one.shape[1:]) for one in parts]
-        for output, one in zip(outputs, parts, strict=True):
-            output[tokens] = one
+        each = [len(one) // len(rows) for one in parts]  # a router flattens the rows itself
+        outputs = outputs or [
+            one.new_zeros(len(names) * size, *one.shape[1:])
+            for one, size in zip(parts, each, strict=True)
+        ]
+        for output, one, size in zip(outputs, parts, each, strict=True):
+            output[places(size)] = one
     return tuple(outputs) if isinstance(part, tuple) else outputs[0]
+
+
+def _places(rows: torch.Tensor, each: int) -> torch.Tensor:
+    """Return the positions of rows in a tensor with `each` positions for every row."""
+    return (rows[:, None] * each + torch.arange(each, device=rows.device)).flatten()
 
 
 def _set(layer: Any, active: Any, disabled: bool) -> None:

@@ -8,6 +8,10 @@ import pytest
 import torch
 from tiny import SIZES, byte_tokenizer
 from transformers import (
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
     MixtralConfig,
     MixtralForCausalLM,
     OlmoeConfig,
@@ -34,6 +38,19 @@ KINDS: dict[str, Any] = {
     ),
     "mixtral": lambda: MixtralForCausalLM(MixtralConfig(**SHAPE, num_local_experts=4)),
     "olmoe": lambda: OlmoeForCausalLM(OlmoeConfig(**SHAPE, num_experts=4)),
+    "deepseek_v3": lambda: DeepseekV3ForCausalLM(
+        DeepseekV3Config(
+            **SHAPE | {"num_key_value_heads": SIZES["num_attention_heads"]},
+            **{"n_routed_experts": 4, "n_group": 2, "topk_group": 1, "moe_intermediate_size": 16},
+            **{"q_lora_rank": 8, "kv_lora_rank": 8, "v_head_dim": 8, "first_k_dense_replace": 1},
+            **{"qk_rope_head_dim": 4, "qk_nope_head_dim": 4},
+        )
+    ),
+    "glm4_moe": lambda: Glm4MoeForCausalLM(
+        Glm4MoeConfig(
+            **SHAPE, n_routed_experts=4, moe_intermediate_size=16, first_k_dense_replace=1
+        )
+    ),
 }
 TARGETS = ("all-linear", ["gate"], ["gate_proj", "up_proj", "down_proj"])
 
@@ -55,6 +72,8 @@ def adapted(kind: str, targets: Any) -> Base:
         *((kind, targets) for kind in ("qwen3_moe", "olmoe") for targets in TARGETS),
         ("mixtral", "all-linear"),
         ("mixtral", ["w1", "w2", "w3"]),
+        # their routers take rows and return tokens
+        *((kind, targets) for kind in ("deepseek_v3", "glm4_moe") for targets in TARGETS[:2]),
     ],
 )
 def test_a_batch_of_several_adapters_is_that_of_each_alone(kind: str, targets: Any) -> None:
