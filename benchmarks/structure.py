@@ -66,7 +66,7 @@ class Trace:
             return self._module
         if not self._recording or self._importing[thread]:
             return None
-        if code.co_name == GRADIENT and "torch" in code.co_filename:
+        if code.co_name == GRADIENT and "/torch/" in code.co_filename:
             self._gradient = True
         if not self._own(code.co_filename):
             return None

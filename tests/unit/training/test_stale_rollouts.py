@@ -13,10 +13,23 @@ from colearn.training.processes import Processes
 from colearn.training.stale_rollouts import StaleRollouts
 
 
-class NoEpisodes:
-    """Stands for the episodes of a run: it grows nothing."""
+class NoEpisodes(StaleRollouts):
+    """Grows nothing."""
 
-    count = 1
+    def __init__(self, staleness, learners=None, publish=lambda: None, count=1):
+        unread = dict.fromkeys(("task", "rollout", "credit", "cast"))
+        super().__init__(
+            **unread,
+            items=(),
+            players={},
+            seed=0,
+            count=count,
+            order="lockstep",
+            processes=Processes(torch.device("cpu")),
+            learners=learners or {},
+            publish=publish,
+            staleness=staleness,
+        )
 
     def draw(self, at):
         return []
@@ -27,14 +40,13 @@ class NoEpisodes:
 
 def test_the_reported_staleness_counts_the_updates_since_the_trees_weights():
     """S = 2: iterations 0, 1 and 2 have the initial weights, 3 and 4 those of iteration 2."""
-    ahead = StaleRollouts(NoEpisodes(), Processes(torch.device("cpu")), {}, lambda: None, 2)
+    ahead = NoEpisodes(2)
     reported = []
     for iteration in range(5):
         ahead.take(TrainingPoint(iteration, iteration, 0.0))
         reported.append(ahead.metrics()["staleness"])
         after = TrainingPoint(iteration + 1, iteration + 1, 0.0)
         ahead.refresh(after)
-        ahead.published(after)
     ahead.close()
     assert reported == [0.0, 1.0, 2.0, 1.0, 2.0]
 
@@ -52,16 +64,22 @@ class Weighed:
         return HeldWeights(self)
 
 
-class Recorded(NoEpisodes):
-    """Two episodes per iteration; records what is drawn and the weight that generators had."""
-
-    count = 2
+class Recorded:
+    """What was grown, by iteration, and the weight that generators have received last."""
 
     def __init__(self):
         self.grown, self.published = {}, None
 
+
+class Recording(NoEpisodes):
+    """Two episodes per iteration; records what is drawn and the weight that generators had."""
+
+    def __init__(self, record, *given):
+        super().__init__(*given, count=2)
+        self.record = record
+
     def grow(self, at, items, *, first=0, pool=None):
-        self.grown[at.iteration] = (at.episodes, at.done, self.published)
+        self.record.grown[at.iteration] = (at.episodes, at.done, self.record.published)
         return [], Counts()
 
 
@@ -70,9 +88,7 @@ def ahead_of(episodes, actor, staleness):
         episodes.published = float(actor.weight)
 
     key = NetworkKey("actor", "team")
-    return StaleRollouts(
-        episodes, Processes(torch.device("cpu")), {key: actor}, publish, staleness
-    ), publish
+    return Recording(episodes, staleness, {key: actor}, publish), publish
 
 
 def trained(ahead, actor, publish, iterations):
@@ -83,7 +99,6 @@ def trained(ahead, actor, publish, iterations):
         actor.weight += 1.0
         if ahead.refresh(after):
             publish()
-        ahead.published(after)
 
 
 def test_a_block_has_the_weights_of_its_start_and_each_iteration_its_own_items_and_temperature():
