@@ -15,7 +15,6 @@ import numpy as np
 from colearn.contract.types import Observation, Outcome
 from colearn.errors import ColearnError, TaskError, line_of, printable, reason_of
 
-from .engine import Listener
 from .global_switches import guarded
 from .seeding import Key, derive_rng
 from .task import DecPOMDP
@@ -74,11 +73,6 @@ class CheckedTask:
                 for agent in self.task.agents
             }
         return {agent: seen for agent, seen in by_agent.items() if seen is not None}
-
-    def listener(self, state: Any, agent: str) -> Listener | None:
-        """The function that receives the text of the agent's answer."""
-        with self._asking("listener"):
-            return self.task.listener(state, agent)
 
     def send(self, state: Any, actions: Mapping[str, Any]) -> Any:
         """Passes a joint action to a program; returns the state from which `step` executes it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,10 +16,6 @@ from .history import TokenHistory
 from .timeline import Timed
 from .turns import turns_of
 from .weight_sync import WeightSync
-
-Listener = Callable[[str], None]
-"""Receives the text of an action in pieces while the action is sampled; may be called from any
-thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +67,6 @@ class TokenRequest:
     continues: TokenHistory | None = None
     """The history of an earlier answer, which `history` extends. Engines use this object only to
     find the KV cache of the earlier answer; the object does not affect the sampled actions."""
-    listener: Listener | None = None
-    """Receives the text of a single action while it is sampled, if the engine supports it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from colearn.contract.types import Observation, Outcome
 
-from .engine import Listener
 from .exact import EnumeratedGame, FiniteProblem
 from .headline import Headline
 from .picture import Picture
@@ -46,7 +45,7 @@ class DecPOMDP(ABC, Generic[Item, State]):
         pictures         render, picture
         one agent        alone
         services         steps_at_once, costs, close
-        programs         program, steps_here, prepare, send, listener, abandon
+        programs         program, steps_here, prepare, send, abandon
         exact measures   exact_headline, finite_problem, enumerated_game
 
     `colearn check NAME` and `colearn.contract.testing.check_task` check a task against this
@@ -204,12 +203,6 @@ class DecPOMDP(ABC, Generic[Item, State]):
         would wait with it. `step` must also accept a state that was not sent, because task checks,
         and wrappers that change joint actions, do not call this method."""
         return state
-
-    def listener(self, state: State, agent: str) -> Listener | None:
-        """The function that receives the text of the agent's answer in `state` during sampling;
-        None: no function. The default generator calls this function only if a request samples a
-        single action."""
-        return None
 
     def abandon(self, state: State) -> None:
         """Frees the resources of an episode that ends at `state` because an agent's history no

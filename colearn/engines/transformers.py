@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from weakref import ref
 
 import torch
 
-from colearn.contract import Listener, TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
+from colearn.contract import TokenAnswer, TokenEngine, TokenRequest, WeightUpdate
 from colearn.contract.batches import Tick
 from colearn.contract.types import Action
 from colearn.contract.weight_sync import LoadedWeights, Publish
@@ -24,7 +24,7 @@ from colearn.models.weight_update import plain_weights
 from colearn.rollout.agents import AgentSpec
 
 from .engine import Engine
-from .job import Choice, ChoiceEnd, Done, Event, Job, TokenDrawn
+from .job import Choice, Done, Event, Job
 
 
 class TransformersEngine(LoadedWeights, TokenEngine):
@@ -165,8 +165,6 @@ class TransformersEngine(LoadedWeights, TokenEngine):
             request,
             role.chat_format,
             adapter=role.adapter,
-            streams=request.listener is not None,
-            receive=_text_to(request.listener),
             answer=answer,
         )
 
@@ -196,22 +194,14 @@ def _cancel(reference: ref[Job], answer: asyncio.Future[Any]) -> None:
 
 
 def _deliver(events: Sequence[tuple[Job, Event]]) -> None:
-    """Pass events to their jobs' listeners, and answers to those who await them. An error of a
-    listener of `generate` is raised."""
+    """Pass events to their jobs' receivers, and answers to those who await them."""
     ended: list[Ended] = []
     for job, event in events:
         if job.cancelled:
             continue
         if job.answer is None:
             job.receive(event)
-            continue
-        try:
-            job.receive(event)
-        except Exception as error:  # noqa: BLE001 - of a task's listener; the other jobs go on
-            job.cancelled = True
-            ended.append((job.answer, None, error))
-            continue
-        if isinstance(event, Done):
+        elif isinstance(event, Done):
             ended.append((job.answer, _answers(job), None))
     if ended:
         hand_over(ended)
@@ -235,16 +225,6 @@ def _action(choice: Choice) -> Action:
         logprobs=tuple(choice.logprobs),
         finish=choice.finish,
     )
-
-
-def _text_to(listener: Listener | None) -> Callable[[Event], None]:
-    """Returns a receiver of events that forwards the text of an action."""
-
-    def receive(event: Event) -> None:
-        if listener is not None and isinstance(event, TokenDrawn | ChoiceEnd) and event.text:
-            listener(event.text)
-
-    return receive
 
 
 @contextmanager

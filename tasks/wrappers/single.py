@@ -10,7 +10,6 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    Listener,
     joint_observations,
     text_of,
 )
@@ -97,11 +96,6 @@ class Single(Wrapper[Item, State, SingleState[State]]):
             local_rewards=outcome.local_rewards if alone else {},
             earned=outcome.earned if alone else {},
         )
-
-    def listener(self, state: SingleState[State], agent: str) -> Listener | None:
-        """The task's listener for a team of one; None for a larger team, since the parts of an
-        answer have no listeners."""
-        return super().listener(state, agent) if len(self.inner.agents) == 1 else None
 
     def legal_action(
         self, state: SingleState[State], agent: str, rng: np.random.Generator

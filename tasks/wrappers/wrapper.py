@@ -10,7 +10,6 @@ import numpy as np
 
 from colearn.contract import (
     DecPOMDP,
-    Listener,
 )
 from colearn.contract.picture import Picture
 
@@ -102,10 +101,6 @@ class Wrapper(DecPOMDP[Item, Outer], Wraps, Generic[Item, State, Outer]):
         """Forwarded to the task. The wrapper's `reset` passes the returned object on to the task's
         `reset`."""
         return self.inner.prepare(item)
-
-    def listener(self, state: Outer, agent: str) -> Listener | None:
-        """Forwarded to the task."""
-        return self.inner.listener(state.inner, agent)
 
     def abandon(self, state: Outer) -> None:
         """Forwarded to the task."""

@@ -62,7 +62,7 @@ def test_a_task_without_options_gives_neutral_answers():
     assert task.optimum is task.reward_range is task.exact_headline is None
     assert not (task.program or task.steps_here or task.steps_at_once or task.reads_actions)
     assert task.prepare(0) == 0 and task.send(state, {}) == state
-    assert task.listener(state, "a") is task.alone() is None
+    assert task.alone() is None
     assert task.finite_problem() is task.enumerated_game() is None
     assert task.costs() == {}
     assert task.horizon_of(0) == 3
@@ -111,7 +111,7 @@ def test_a_wrapper_forwards_every_option(name):
         assert getattr(Same(inner), name) == f"the task's {name}"
         return
     setattr(inner, name, lambda *given: calls.append(given) or f"the task's {name}")
-    arguments = {"legal_action": ("a", RNG), "listener": ("a",)}.get(name, ())
+    arguments = {"legal_action": ("a", RNG)}.get(name, ())
     if "item" in inspect.signature(default).parameters:
         arguments = ("item",)
     elif "state" in inspect.signature(default).parameters:
@@ -151,7 +151,6 @@ class Faulty(Plain):
 
 CALLS = {
     "prepare": (0,),
-    "listener": (Turn(), "a"),
     "send": (Turn(), {}),
     "abandon": (Turn(),),
     "global_info": (Turn(),),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from colearn.contract import Listener, TokenHistory, TokenRequest
+from colearn.contract import TokenHistory, TokenRequest
 from colearn.rollout.agents import AgentSpec
 from colearn.rollout.agents.language import extended
 
@@ -19,7 +19,6 @@ def token_request(
     *,
     continues: TokenHistory | None = None,
     greedy: bool = False,
-    listener: Listener | None = None,
     **sampling: Any,
 ) -> TokenRequest:
     """One action of an agent for each seed, after `continues` and then `tokens`; `sampling` changes
@@ -32,5 +31,4 @@ def token_request(
         continues=continues,
         sampling=replace(voice.sampling, **changes),
         seeds=tuple(seeds),
-        listener=listener,
     )

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from asking import token_request
 from tiny import cast
 
 from colearn.contract import Sampling, TokenAnswer, TokenHistory, TokenRequest
@@ -215,39 +214,3 @@ def test_a_request_that_nobody_awaits_any_more_frees_its_row(
     asyncio.run(given_up())
     alone(generator, asked(20, 4))
     assert not generator._decoder.busy
-
-
-def test_a_listener_that_raises_ends_the_batch_of_its_caller() -> None:
-    """The request had no row any more and was never complete: the caller waited for ever."""
-    team = cast(("ada",), max_tokens=4)
-    generator = team.generators[id(team.bases["ada"])]
-
-    def listener(text: str) -> None:
-        raise RuntimeError("nobody listens")
-
-    heard = token_request(team.voices, "ada", (5, 6, 7), (1,), listener=listener)
-    with pytest.raises(RuntimeError, match="nobody listens"):
-        generator.generate([heard, token_request(team.voices, "ada", (5, 6, 7), (1,))])
-    assert not generator._decoder.busy
-
-
-def test_a_listener_that_raises_fails_its_own_request_alone() -> None:
-    """Its error ended the engine's thread, and no request was answered any more."""
-    team = cast(("ada",), max_tokens=4)
-    generator = team.generators[id(team.bases["ada"])]
-
-    def listener(text: str) -> None:
-        raise RuntimeError("nobody listens")
-
-    async def both() -> list[object]:
-        asked = (
-            token_request(team.voices, "ada", (5, 6, 7), (1,), listener=listener),
-            token_request(team.voices, "ada", (5, 6, 7), (1,)),
-        )
-        answers = asyncio.gather(*map(generator.submit, asked), return_exceptions=True)
-        return await asyncio.wait_for(answers, 30)
-
-    failed, answered = asyncio.run(both())
-    assert str(failed) == "nobody listens"
-    ((alone,),) = generator.generate([token_request(team.voices, "ada", (5, 6, 7), (1,))])
-    assert answered[0].action.tokens == alone.action.tokens

@@ -4,25 +4,23 @@ end of each episode, and a worker's next episode."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import ExitStack
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from colearn.deploy.client.protocol.connected import while_connected
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.limits import ServerLimits, read_body
-from colearn.deploy.client.protocol.schema import ChatRequest, parse, read_fields
+from colearn.deploy.client.protocol.schema import parse, read_fields
 
 from .payments import NoReward, number
-from .program_run import Paid, PendingRequest, ProgramRun
+from .program_run import Paid, ProgramRun
 from .requests import check_request, invalid
-from .stream import Streamed
+from .stream import events
 
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
@@ -59,13 +57,13 @@ def build_app(server: Reception) -> Starlette:
             raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
         if len(body.messages) > LIMITS.max_messages:
             raise invalid("messages", f"more than {LIMITS.max_messages}")
-        if body.stream:
-            return await _stream(request, live, agent, body)
         pending = live.ask(agent, body)
         try:
             answer = await while_connected(request, asyncio.wrap_future(pending.answer))
         finally:
             live.withdraw(pending)
+        if body.stream:
+            return Response(b"".join(events(answer, body)), media_type=_EVENTS)
         return JSONResponse(answer)
 
     async def models(request: Request) -> Response:
@@ -126,33 +124,6 @@ def build_app(server: Reception) -> Starlette:
 
 def _live(server: Reception, request: Request) -> ProgramRun:
     return server.find(request.path_params["episode"])
-
-
-async def _stream(request: Request, live: ProgramRun, agent: str, body: ChatRequest) -> Response:
-    """Waits for the first text of the answer, then returns a stream that begins with this text.
-
-    Errors: the error of the answer, if the answer fails before its first text.
-    """
-    streamed = Streamed(body)
-    pending = live.ask(agent, body, streamed.listener)
-    streamed.watch(pending)
-    with ExitStack() as stack:
-        stack.callback(live.withdraw, pending)
-        part = await while_connected(request, streamed.first())
-        if part is None:
-            pending.answer.result()
-        stack.pop_all()  # the stream itself withdraws the request
-    return StreamingResponse(_withdrawing(live, pending, streamed, part), media_type=_EVENTS)
-
-
-async def _withdrawing(
-    live: ProgramRun, pending: PendingRequest, streamed: Streamed, part: str | None
-) -> AsyncIterator[bytes]:
-    try:
-        async for event in streamed.events(pending, part):
-            yield event
-    finally:
-        live.withdraw(pending)
 
 
 async def _fields(request: Request) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from colearn.contract import Listener
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.errors import printable
@@ -30,8 +29,6 @@ class PendingRequest:
     body: ChatRequest
     name: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     answer: Future[Mapping[str, Any]] = field(default_factory=Future)
-    listener: Listener | None = None
-    """Callback that receives the answer's text while the answer is sampled."""
 
     def __post_init__(self) -> None:
         # a client that disconnects while the answer is being set cannot cancel a running future
@@ -73,9 +70,7 @@ class ProgramRun:
         self._answered: dict[str, str] = {}
         """The agent that answered each request. The key is the request's id."""
 
-    def ask(
-        self, agent: str, body: ChatRequest, listener: Listener | None = None
-    ) -> PendingRequest:
+    def ask(self, agent: str, body: ChatRequest) -> PendingRequest:
         """Queues a request.
 
         Errors: ServeError 404 for an unknown agent, 410 after the end, 429 if too many requests
@@ -83,7 +78,7 @@ class ProgramRun:
         """
         if agent not in self.agents:
             raise ServeError(404, f"no such agent; this program has {', '.join(self.agents)}")
-        pending = PendingRequest(agent, body, listener=listener)
+        pending = PendingRequest(agent, body)
         with self._changed:
             self._check_open()
             if len(self._open) >= MOST_WAITING:
@@ -188,12 +183,6 @@ class ProgramRun:
             self._answered[request] = body["model"]
         if pending is not None:
             pending.answer.set_result(body)
-
-    def listener(self, request: str) -> Listener | None:
-        """Returns the listener that receives the text of a request's answer while it is sampled."""
-        with self._changed:
-            pending = self._open.get(request)
-        return None if pending is None else pending.listener
 
     def refuse(self, request: str, error: ServeError) -> None:
         """Answers a request with an error."""

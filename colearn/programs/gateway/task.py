@@ -15,7 +15,6 @@ import numpy as np
 
 from colearn import registry
 from colearn.contract import (
-    Listener,
     SampledAction,
 )
 from colearn.contract.types import Observation
@@ -195,13 +194,6 @@ class Gateway(RecordedTask[Any, State]):
         """Draws one of the agent's `words`."""
         words = self.words.get(agent)
         return None if not words else words[int(rng.integers(len(words)))]
-
-    def listener(self, state: State, agent: str) -> Listener | None:
-        """Returns a listener that streams the agent's answer to the program, if the program's
-        request asks for a stream."""
-        call, live = state.next_calls().get(agent), self.server.at(state.episode)
-        assert call is None or isinstance(call, GatewayCall)
-        return None if call is None or live is None else live.listener(call.request)
 
     def abandon(self, state: State) -> None:
         """Refuses the waiting requests with the error that a served agent would return, and ends

@@ -17,7 +17,6 @@ from colearn.contract import (
     TokenRequest,
     WindowExceeded,
 )
-from colearn.contract.checked_task import CheckedTask
 from colearn.contract.types import Action, Observation
 from colearn.errors import ConfigError
 
@@ -120,21 +119,14 @@ class Language(Player):
 
     def token_request(self, request: ActionRequest) -> TokenRequest:
         """Return the request to the engine. Errors: as for `act`."""
-        opened = self._opened(request)
         before: TokenHistory | None = request.history
         history = extended(self.agent, before, request.observation.tokens, self.spec.window)
-        listener = None
-        if len(request.seeds) == 1:
-            listener = CheckedTask(request.task).listener(request.state, request.seat)
-        if listener is not None and opened:
-            listener(opened)
         return TokenRequest(
             agent=self.agent,
             history=history,
             continues=before,
             sampling=self._sampling(request, len(history)),
             seeds=request.seeds,
-            listener=listener,
         )
 
     def _opened(self, request: ActionRequest) -> str:

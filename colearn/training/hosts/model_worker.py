@@ -21,8 +21,8 @@ from colearn.rollout.agents import Language
 from .local_team import local_team
 
 SentRequest = tuple[TokenRequest, int | None]
-"""A pair of a request, without its listener and without the history that the request continues, and
-the number under which the worker stores this history."""
+"""A pair of a request, without the history that the request continues, and the number under which
+the worker stores this history."""
 SentAnswer = tuple[TokenAnswer, int]
 """A pair: an answer, and the number under which the worker stores the answer's history."""
 

@@ -152,7 +152,7 @@ class RemoteEngine(BatchEngine):
     the worker as long as the histories of the answers exist in this process. A batch is divided
     among the processes of a worker. A request is sent to the process that holds the KV cache of the
     request's history. If no process holds this cache, the request is sent to the process with the
-    fewest rows. Answers are not streamed: a request's listener receives nothing."""
+    fewest rows."""
 
     def __init__(self, link: WorkerLink, number: int, versions: Mapping[str, int | None]) -> None:
         self.link, self.number = link, number
@@ -173,7 +173,7 @@ class RemoteEngine(BatchEngine):
             at = rows.index(min(rows)) if handle is None else processes.index(handle.link)
             rows[at] += len(request.seeds)
             place.append((at, len(by_process[at])))
-            bare = replace(request, continues=None, listener=None)
+            bare = replace(request, continues=None)
             by_process[at].append((bare, None if handle is None else handle.number))
         answered: list[list[list[SentAnswer]]] = self.link.each(
             "generate", [(self.number, process_requests) for process_requests in by_process]

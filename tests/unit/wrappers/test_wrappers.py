@@ -224,9 +224,6 @@ class Offers(Words):
     def picture(self, state):
         return Picture(groups=())
 
-    def listener(self, state, agent):
-        return print if agent == "a" else None
-
     def abandon(self, state):
         self.abandoned.append(state.turn)
 
@@ -250,7 +247,6 @@ def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
     )
     assert task.picture(state) == Picture(groups=())
     assert task.program and task.steps_here and task.reads_actions
-    assert task.listener(state, "a") is (None if wrap is Single else print)
     assert task.horizon_of("x") == (task.horizon if wrap is Pipeline else 1)
     task.abandon(state)
     task.close()
@@ -324,7 +320,7 @@ def test_a_wrapper_offers_no_more_than_its_task(wrap):
     plain = wrap(Words())
     state = plain.reset("x", RNG)
     assert plain.render(state) is None and plain.legal_action(state, "a", RNG) is None
-    assert plain.picture(state) is plain.listener(state, "a") is None
+    assert plain.picture(state) is None
     assert not (plain.program or plain.steps_here or plain.reads_actions or plain.costs())
     assert plain.horizon_of("x") == plain.horizon
 
