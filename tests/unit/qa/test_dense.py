@@ -22,28 +22,16 @@ def path(tmp_path_factory):
 def by_hand(retriever: Dense, query: str) -> list[str]:
     """Titles by falling product, each text read alone, so that no padding can enter a mean."""
     encoder = _Encoder(retriever)
-    asked = encoder.vectors([retriever.query_prefix + query])[0]
-    products = [
-        float(encoder.vectors([f"{retriever.passage_prefix}{p.title} {p.text}"])[0] @ asked)
-        for p in TEXTS
-    ]
+    asked = encoder.vectors([query])[0]
+    products = [float(encoder.vectors([f"{p.title} {p.text}"])[0] @ asked) for p in TEXTS]
     return [TEXTS[n].title for n in np.argsort(-np.array(products), kind="stable")]
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"normalize": True, "query_prefix": "query: ", "passage_prefix": "passage: "}]
-)
-def test_passages_come_by_falling_product_with_the_query(path, settings):
-    retriever = Dense(Passages(TEXTS), path, **settings)
+def test_passages_come_by_falling_product_with_the_query(path):
+    retriever = Dense(Passages(TEXTS), path)
     titles = [passage.title for passage in retriever.search("word 3", 5)]
     assert titles == by_hand(retriever, "word 3")
     assert [passage.title for passage in retriever.search("word 3", 2)] == titles[:2]
-
-
-def test_a_text_finds_itself_where_vectors_have_one_length(path):
-    retriever = Dense(Passages(TEXTS), path, normalize=True)
-    for passage in TEXTS:
-        assert retriever.search(f"{passage.title} {passage.text}", 1) == (passage,)
 
 
 def test_the_vectors_of_a_folder_are_kept_and_made_anew_where_it_changes(

@@ -34,13 +34,6 @@ class Dense(Retriever):
     corpus: Corpus
     path: str
     """A sentence encoder: a folder or a hub name, such as facebook/contriever."""
-    normalize: bool = False
-    """Whether to scale vectors to length 1, so that dot products are cosines; E5 and other sentence
-    encoders are trained for this."""
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    """Prefix that the encoder expects before a passage; `query_prefix` is the prefix of a query. E5
-    expects "passage: " and "query: "."""
     longest: int = 256
     """Maximum number of tokens of a text; the rest of the text is not read."""
     batch: int = 64
@@ -90,8 +83,6 @@ class _Encoder:
                 ).last_hidden_state
                 mask = inputs["attention_mask"][..., None].to(states.dtype)
                 means = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-                if self.retriever.normalize:
-                    means = torch.nn.functional.normalize(means, dim=-1)
             vectors.append(means.float().numpy())
         return np.concatenate(vectors)
 
@@ -108,7 +99,7 @@ class _DenseIndex:
             self.vectors = self._made()
             return
         files = file_digests(retriever.path, "task.encoder")  # another encoder may be put there
-        settings = (retriever.path, files, retriever.normalize, retriever.passage_prefix)
+        settings = (retriever.path, files)
         key = hashlib.blake2b(json.dumps([*settings, retriever.longest]).encode(), digest_size=8)
         file = made_once(
             f"dense-{digest}-{key.hexdigest()}.npy",
@@ -118,7 +109,7 @@ class _DenseIndex:
         self.vectors = np.load(file, mmap_mode="r")
 
     def find(self, query: str, k: int) -> tuple[Passage, ...]:
-        query_vector = self.encoder.vectors([self.retriever.query_prefix + query])[0]
+        query_vector = self.encoder.vectors([query])[0]
         order = np.argsort(-(self.vectors @ query_vector), kind="stable")[:k]
         return tuple(self.passages[n] for n in order)
 
@@ -127,7 +118,7 @@ class _DenseIndex:
 
     def _texts(self) -> Iterator[str]:
         for passage in self.passages:
-            yield f"{self.retriever.passage_prefix}{passage.title} {passage.text}"
+            yield f"{passage.title} {passage.text}"
 
 
 @lru_cache(maxsize=2)
