@@ -296,12 +296,13 @@ def gather(
         # a short copy repeats its last slot
         steps = torch.arange(max(count for *_, count in copies), device=device)
         steps = steps.minimum(counts[:, None] - 1)
+        places, from_slots = from_rows[:, None], first[:, None] + steps
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
             for layer, cached in enumerate(olds):
                 if layer == len(news):
                     shape = (slab.room, cached.shape[1], slab.capacity, cached.shape[3])
                     news.append(cached.new_zeros(shape))
-                entries = cached[from_rows[:, None], :, first[:, None] + steps]
+                entries = cached[places, :, from_slots]
                 news[layer][to_rows[:, None], :, steps] = entries
     return slab
 
