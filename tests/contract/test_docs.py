@@ -5,8 +5,10 @@
 - `yaml` is a config, or changes to the quickstart, and trains one small iteration (`documented`);
   with `# name.yaml` it is that file, and trains with the page's `colearn train name.yaml`.
 - `toml` that names entry points registers them.
-- `bash` and `console`: each `colearn` line must parse; those that list, check, train, evaluate or
-  export are executed, and so is `cd` into a folder that one of them wrote.
+- `bash` and `console`: each `colearn` line must parse; those that list, check, train, resume,
+  evaluate, report, export, serve or play are executed on what the page's earlier commands made, or
+  on a run of one iteration, and so is `cd` into a folder that one of them wrote. Others stay with
+  their reason: comparisons and studies take minutes, and some need the hub or other machines.
 
 `<!-- runs: slow -->` before a block moves it to the slow marker. The summary of the tests counts
 the blocks that ran.
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import documented
+import documented_servers
 import pytest
 import typer
 import yaml
@@ -45,14 +48,16 @@ DOCUMENTS = {
     str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
 }
 CHEAP = ("tasks", "algorithms", "configs", "check", "new")
-ON_A_RUN = ("evaluate", "export")
-OTHERWISE = ("--resume", "--dry-run", "--push", "--step", "--adapter", "--critics")
-"""Options of commands that need more than the run of one iteration, or the hub."""
+ON_A_RUN = ("evaluate", "export", "report", "play")
+OTHERWISE = ("--dry-run", "--push", "--step", "--adapter")
+"""Options of commands that need more than the run of one iteration, or the hub, or that rehearse a
+whole run."""
 OWN_BASE = ("docs/howto/data.md", "docs/howto/games.md")
 """Pages whose changes are those to their last whole config."""
 NEEDS = ("wandb", "lamps.yaml", "taught/")
 """In commands that need an account, an extra that the tests do not install, or what a slow command
 makes."""
+WATCHED = ("--watch-minutes", "0", "--watch-port", "0")
 RAN = "ran"
 LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
 """`text` shows output or a shape; everything else is checked."""
@@ -129,6 +134,17 @@ def _run(
     name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Counter[str]:
     """Runs the blocks of a page; returns how many ran, and how many did not by what they lack."""
+    with documented_servers.servers() as servers:
+        return _run_blocks(name, blocks, folder, servers, monkeypatch)
+
+
+def _run_blocks(
+    name: str,
+    blocks: list[Block],
+    folder: Path,
+    servers: documented_servers.Servers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Counter[str]:
     module = types.ModuleType(f"document_{re.sub(r'[^a-z]', '_', name.lower())}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes pickle
     shell = [block for block in blocks if block.language in ("bash", "console")]
@@ -158,7 +174,7 @@ def _run(
                 ran = False
                 for program, *words in commands:
                     if program == "colearn":
-                        ran |= _check_command(words, monkeypatch)
+                        ran |= _check_command(words, servers, monkeypatch)
                     elif Path(words[0]).is_dir():  # other folders come with what is not run
                         monkeypatch.chdir(words[0])
                         monkeypatch.syspath_prepend(os.getcwd())
@@ -183,7 +199,7 @@ def _train(block: Block, base: dict[str, Any] | None, trained: set[str]) -> str:
 
 def _trains(words: list[str]) -> list[str]:
     """The config that a command trains."""
-    plain = words[:2] == ["colearn", "train"] and not set(OTHERWISE) & set(words)
+    plain = words[:2] == ["colearn", "train"] and not {*OTHERWISE, "--resume"} & set(words)
     return words[2:3] if plain else []
 
 
@@ -221,21 +237,29 @@ def _commands(block: Block) -> Iterator[list[str]]:
                 yield words
 
 
-def _check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+def _check_command(
+    words: list[str], servers: documented_servers.Servers, monkeypatch: pytest.MonkeyPatch
+) -> bool:
     """Whether the command ran; a command that is slow, or needs what no page has made, parses."""
     if words[0].startswith("-"):
         return False
     chosen = typer.main.get_group(app).commands.get(words[0])
     assert chosen is not None, f"no command {words[0]}"
     chosen.make_context(words[0], words[1:]).close()
-    name, other = (
-        words[0],
-        bool(set(OTHERWISE) & set(words)) or any(need in " ".join(words) for need in NEEDS),
-    )
-    if name == "train" and not other and (words[1] == "quickstart" or Path(words[1]).exists()):
+    name = words[0]
+    other = bool(set(OTHERWISE) & set(words)) or any(need in " ".join(words) for need in NEEDS)
+    if name == "train" and "--resume" in words:
+        documented.make_run(Path(words[words.index("--out") + 1]))
+    elif name == "train" and not other and (words[1] == "quickstart" or Path(words[1]).exists()):
         words = [*words, *documented.settings(words)]
-    elif name in ON_A_RUN and not other and (folders := [w for w in words if w.startswith("run")]):
-        documented.make_run(Path(folders[0]))
+    elif name == "serve" and Path(words[1]).is_dir():
+        servers.start(words)
+        return True
+    elif name in ON_A_RUN and not other and _has_run(words[1]):
+        reached = servers.addressed(words)
+        if reached is None or "person" in " ".join(words):
+            return False
+        words = [*reached, *(WATCHED if "--watch" in words else ())]
     elif name not in CHEAP:
         return False
     monkeypatch.setattr(sys, "argv", ["colearn", *words])
@@ -244,3 +268,13 @@ def _check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
     except SystemExit as stop:
         assert not stop.code, words
     return True
+
+
+def _has_run(folder: str) -> bool:
+    """Whether there is a run or a comparison in a folder; makes it if the page's command that makes
+    it is a slow one."""
+    if folder.startswith("run") or "/runs/" in folder:
+        documented.make_run(Path(folder))
+    elif folder == "comparison" and not Path(folder).exists():
+        documented.make_run(Path(folder, "runs", "collm_cc-s0"))
+    return Path(folder).is_dir()
