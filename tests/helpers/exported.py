@@ -72,7 +72,7 @@ class Running:
             time.sleep(0.05)
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
-        return httpx.get(self.url + path, headers=self.headers, timeout=20, **arguments)
+        return httpx.get(self.url + path, headers=self.headers, timeout=600, **arguments)
 
     def metric(self, name: str) -> float:
         for line in self.get("/metrics").text.splitlines():

@@ -50,7 +50,7 @@ def episode(task: Gateway, said: Scripted, item: Any = "owl") -> list[Any]:
 
 async def ask(url: str, messages: list[Any], **fields: Any) -> dict[str, Any]:
     """The completion, or the error's body."""
-    async with httpx.AsyncClient(timeout=30, verify=False) as client:
+    async with httpx.AsyncClient(timeout=600, verify=False) as client:
         body = {"messages": messages, **fields}
         return (await client.post(f"{url}/chat/completions", json=body)).json()
 
@@ -136,7 +136,7 @@ async def sets_top_p(item: str, endpoints: Any) -> float:
 def plainly(item: str, endpoints: Any) -> float:
     """Without async."""
     body = {"messages": [user("a")]}
-    answer = httpx.post(f"{endpoints['one']}/chat/completions", json=body, timeout=30, verify=False)
+    answer = httpx.post(f"{endpoints['one']}/chat/completions", json=body, timeout=600, verify=False)
     return float("choices" in answer.json())
 
 

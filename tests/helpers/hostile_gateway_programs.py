@@ -47,7 +47,7 @@ async def play(item: str, endpoints: Any) -> Any:
 
 
 async def _post(url: str, content: bytes, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(timeout=30, verify=False) as client:
+    async with httpx.AsyncClient(timeout=600, verify=False) as client:
         return await client.post(url, content=content, headers=headers)
 
 
@@ -135,7 +135,7 @@ async def sends_chunks_without_end(endpoints: Any) -> None:
         for _ in range(64):
             yield b"TAINT" * 2**14
 
-    async with httpx.AsyncClient(timeout=30, verify=False) as client:
+    async with httpx.AsyncClient(timeout=600, verify=False) as client:
         with contextlib.suppress(httpx.TransportError):
             await client.post(_chat(endpoints), content=chunks())
 

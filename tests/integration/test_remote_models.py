@@ -55,7 +55,7 @@ def test_models_in_two_workers_update_at_the_same_time_and_those_in_one_take_tur
     tmp_path: Path,
 ) -> None:
     apart = Experiment(config_of(PICKLED), tmp_path / "apart").team
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=600)
     met = apart.together(dict.fromkeys(apart.learners, both.wait))
     assert sorted(met.values()) == [0, 1]
     shared = Experiment(config_of(PICKLED, "adapters"), tmp_path / "shared").team

@@ -39,7 +39,7 @@ def server(folder: Path) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def client(server: Running) -> OpenAI:
-    return OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=30)
+    return OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=600)
 
 
 @pytest.fixture(scope="module")

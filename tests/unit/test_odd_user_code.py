@@ -95,7 +95,7 @@ def reads_the_answer(item: Any, result: float) -> float:
 
 
 def test_a_program_that_changes_its_item_changes_neither_grade_nor_later_episodes() -> None:
-    task = opened(Gateway(("one",), f"{HERE}:rows", play=f"{HERE}:takes_the_answer", timeout=10.0))
+    task = opened(Gateway(("one",), f"{HERE}:rows", play=f"{HERE}:takes_the_answer", timeout=600.0))
     task.grade = f"{HERE}:reads_the_answer"
     item = task.items("train")[0]
     paid = [task.reset(item, RNG).payments for _ in range(2)]

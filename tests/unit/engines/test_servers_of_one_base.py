@@ -82,7 +82,7 @@ class Server:
         return future
 
     def end_requests(self, begun: Future[list[Any]]) -> list[Any]:
-        return begun.result(timeout=5.0)
+        return begun.result(timeout=600.0)
 
     def answer(self, seed: int, max_tokens: int, **_: Any) -> Any:
         tokens = [FIRST + self.number, FIRST + seed, *(max_tokens - 2) * [FIRST]]
@@ -180,7 +180,7 @@ def test_answers_have_the_order_of_their_requests(engine: VLLMServerEngine) -> N
 def test_weights_reach_every_server_at_the_same_time(
     engine: VLLMServerEngine, servers: list[Server]
 ) -> None:
-    together = threading.Barrier(len(servers), timeout=5.0)
+    together = threading.Barrier(len(servers), timeout=600.0)
     for server in servers:
         server.loads = together.wait  # type: ignore[assignment]
     engine.write([weight_update(Network(engine.base, None), 1)])

@@ -194,7 +194,7 @@ def test_a_request_that_fails_leaves_the_next_one_a_new_connection(
         connection._connection.timeout = 0.5 if fails is silent else 600
         with pytest.raises(error):
             connection._post("/end", {})
-        connection._connection.timeout = 20
+        connection._connection.timeout = 600
         assert connection._post("/end", {}) == 7
         connection._connection.close()
 

@@ -75,7 +75,7 @@ def test_people_play_a_game_through_the_page_alone() -> None:
     def at_the_page(url: str, seat: str) -> None:
         events = seen[seat]
         with (
-            httpx.Client(base_url=url, timeout=20) as page,
+            httpx.Client(base_url=url, timeout=600) as page,
             page.stream("GET", "/events", params={"seat": seat}) as stream,
         ):
             for line in stream.iter_lines():

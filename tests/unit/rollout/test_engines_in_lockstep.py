@@ -110,7 +110,7 @@ def test_it_is_the_engine_s_turn_whenever_it_generates() -> None:
 
 def test_engines_at_places_of_their_own_generate_at_the_same_time() -> None:
     """Each waits for the other; a program acts beside them."""
-    together = threading.Barrier(2, timeout=20.0)
+    together = threading.Barrier(2, timeout=600.0)
     task = Notes(agents=3, horizon=2, items=1)
     engines = {agent: Noted(meets=together.wait) for agent in task.agents}
     players: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_engines_at_places_of_their_own_generate_at_the_same_time() -> None:
 
 def test_players_that_are_no_models_act_while_the_engine_generates_in_the_calling_thread() -> None:
     """Each waits for the other."""
-    together, threads = threading.Barrier(2, timeout=20.0), set[threading.Thread]()
+    together, threads = threading.Barrier(2, timeout=600.0), set[threading.Thread]()
     task = Notes(horizon=2, items=1)
 
     def meets() -> None:

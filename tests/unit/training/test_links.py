@@ -16,7 +16,7 @@ from colearn.training.hosts.remote_models import RemoteEngine
 
 
 def test_every_process_runs_a_call_and_the_first_ones_result_is_returned() -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=600)
 
     def process(number: int) -> Any:
         def call(method: str, *args: Any) -> Any:
