@@ -271,10 +271,8 @@ def _check_command(
 
 
 def _has_run(folder: str) -> bool:
-    """Whether there is a run or a comparison in a folder; makes it if the page's command that makes
-    it is a slow one."""
+    """Whether there is a run in a folder; makes it if the page's command that makes it is a slow
+    one."""
     if folder.startswith("run") or "/runs/" in folder:
         documented.make_run(Path(folder))
-    elif folder == "comparison" and not Path(folder).exists():
-        documented.make_run(Path(folder, "runs", "collm_cc-s0"))
     return Path(folder).is_dir()

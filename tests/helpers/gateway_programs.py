@@ -136,7 +136,9 @@ async def sets_top_p(item: str, endpoints: Any) -> float:
 def plainly(item: str, endpoints: Any) -> float:
     """Without async."""
     body = {"messages": [user("a")]}
-    answer = httpx.post(f"{endpoints['one']}/chat/completions", json=body, timeout=600, verify=False)
+    answer = httpx.post(
+        f"{endpoints['one']}/chat/completions", json=body, timeout=600, verify=False
+    )
     return float("choices" in answer.json())
 
 
