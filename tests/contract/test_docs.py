@@ -249,6 +249,8 @@ def _check_command(
     name = words[0]
     other = bool(set(OTHERWISE) & set(words)) or any(need in " ".join(words) for need in NEEDS)
     if name == "train" and "--resume" in words:
+        if "--set" in words:  # no run with a schedule can be extended
+            return False
         documented.make_run(Path(words[words.index("--out") + 1]))
     elif name == "train" and not other and (words[1] == "quickstart" or Path(words[1]).exists()):
         words = [*words, *documented.settings(words)]
