@@ -9,6 +9,8 @@
     Experiment(config, "out").run()         one run: one algorithm, one seed
     open_run("out"), read_run("out")        a run's folder: its config, checkpoints and metrics
     write_report("out")                     the report of finished runs
+    load_agent("out", "planner")            an agent of a run, or an exported one: .act, .chat
+    load_team("out")                        all agents of a run, by name
     load_critic("critic-team")              a critic that was exported from a run
     LoadedCritic(...).score(episode)        its values, by agent and turn
 
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import Config, load_config
     from .contract.types import Tree
+    from .deploy.loaded import load_agent, load_team
     from .entry.python.api import Trainer, train
     from .entry.python.compare import compare
     from .entry.python.result import ComparisonResult, Result
@@ -48,7 +51,9 @@ _HOMES = {
     "Trainer": "entry.python.api",
     "train": "entry.python.api",
     "LoadedCritic": "methods.values.loaded",
+    "load_agent": "deploy.loaded",
     "load_critic": "methods.values.loaded",
+    "load_team": "deploy.loaded",
 }
 """The top-level names and their modules, imported lazily."""
 
@@ -63,8 +68,10 @@ __all__ = [
     "Tree",
     "__version__",
     "compare",
+    "load_agent",
     "load_config",
     "load_critic",
+    "load_team",
     "open_run",
     "read_run",
     "train",

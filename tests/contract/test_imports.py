@@ -36,6 +36,7 @@ LAYERS = (
     ("entry.python",),
     ("deploy.export",),
     ("deploy.serve",),
+    ("deploy.loaded",),
     ("deploy.play",),
     ("entry.cli",),
     ("__main__",),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colearn.config import SamplingSettings
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, nearest
 from colearn.runs.record.checkpoints import Step
 from colearn.runs.record.checksums import write_checksums
 from colearn.runs.record.place import named_folder
@@ -28,6 +29,7 @@ def export_run(
     step: Step = "last",
     dtype: Dtype | None = None,
     overwrite: bool = False,
+    agents: Sequence[str] | None = None,
 ) -> dict[str, Path]:
     """Write every agent of a run into `to`/AGENT; return the folders by agent.
 
@@ -35,6 +37,7 @@ def export_run(
     that has one. `step` selects a checkpoint: an iteration, `last` or `best`. `dtype` is the type
     of merged weights (default: the run's compute type, or float32 if the compute type would lose
     more than 10% of what training changed). `overwrite` replaces exported agents.
+    `agents` names some of the run's agents (default: all).
 
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
@@ -50,7 +53,11 @@ def export_run(
         check_adapter(trained)
         if dtype is not None:
             raise ConfigError("--dtype: an adapter stays in float32; leave it or --adapter out")
-    with staged(named_folder(to, "--to"), trained.agents, overwrite=overwrite) as folders:
+    chosen = trained.agents if agents is None else list(agents)
+    unknown = sorted(set(chosen) - set(trained.agents))
+    if unknown:
+        raise ConfigError(f"agents: unknown '{unknown[0]}'; {nearest(unknown[0], trained.agents)}")
+    with staged(named_folder(to, "--to"), chosen, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
             manifest, exact = _write_agent(trained, manifest, folder, chosen=dtype)
@@ -62,7 +69,7 @@ def export_run(
             )
             manifest.write(folder)
             finish_folder(folder, card)
-    return {agent: Path(to) / agent for agent in trained.agents}
+    return {agent: Path(to) / agent for agent in chosen}
 
 
 def finish_folder(folder: Path, card: str, manifest: str = MANIFEST) -> None:

@@ -1,0 +1,128 @@
+"""Agents in Python: their tokens are those of the server and of the trainer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from exported import export_tiny, serving
+
+import colearn
+from colearn.config import load_config
+from colearn.deploy.export import export_run
+from colearn.errors import ConfigError
+from colearn.runs.record import RunFolder
+from colearn.training.evaluation.evaluate import evaluate_team
+from colearn.training.load_team import load_team as trainers_team
+from colearn.training.processes import Processes
+
+SAID = ["hello", "and then?", "go on, please"]
+TALK = [
+    {"role": "system", "content": "answer in one word"},
+    {"role": "user", "content": "hello"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "user", "content": "go on"},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export_tiny(tmp_path_factory.mktemp("agents") / "ada", end_scale=1)
+
+
+def test_it_answers_as_the_server_does_in_a_session_and_without_one(folder: Path) -> None:
+    ada = colearn.load_agent(folder, device="cpu")
+    mine = [ada.act(text, seed=number).tokens for number, text in enumerate(SAID)]
+    alone = ada.chat(TALK, seed=7).tokens
+    with serving(folder) as server:
+
+        def asked(seed: int, messages: list[dict[str, str]], **more: Any) -> tuple[int, ...]:
+            body = {"messages": messages, "seed": seed, **more}
+            answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60).json()
+            return tuple(answer["choices"][0]["colearn"]["token_ids"])
+
+        theirs = [
+            asked(number, [{"role": "user", "content": text}], session_id="one")
+            for number, text in enumerate(SAID)
+        ]
+        assert mine == theirs
+        assert alone == asked(7, TALK)
+
+
+def test_a_reset_begins_again_and_a_chat_leaves_the_history_alone(folder: Path) -> None:
+    ada = colearn.load_agent(folder, device="cpu")
+    first = [ada.act(text, seed=5).text for text in SAID]
+    ada.reset()
+    again = []
+    for text in SAID:
+        ada.chat(TALK)
+        again.append(ada.act(text, seed=5).text)
+    assert first == again
+    assert first[1] != ada.act(SAID[1], seed=5).text  # the history counts
+
+
+def test_what_the_server_refuses_is_one_line(folder: Path) -> None:
+    ada = colearn.load_agent(folder, device="cpu")
+    with pytest.raises(ConfigError, match="ada: the last message must be the user's"):
+        ada.chat(TALK[:3])
+    with pytest.raises(ConfigError, match=r"ada: messages\.0\.role: "):
+        ada.chat([{"role": "nobody", "content": "x"}])
+    with pytest.raises(ConfigError, match=r"ada: \d+ tokens leave no room .* call reset\(\)"):
+        ada.act("x" * ada.context)
+
+
+def test_an_exported_agent_of_another_name_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="holds the agent 'ada', not 'ben'"):
+        colearn.load_agent(folder, "ben", device="cpu")
+    with pytest.raises(ConfigError, match="no agent 'ad'; did you mean 'ada'"):
+        colearn.load_agent(folder.parent, "ad", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = colearn.train(
+        "str_build",
+        "magrpo",
+        models={"path": "embedded-tiny", "learning_rate": 3e-3},
+        train={"environment_steps": 32},
+        evaluation={"episodes": 2},
+        out=tmp_path_factory.mktemp("runs") / "run",
+    )
+    return Path(result.folder)
+
+
+def test_a_runs_team_says_without_an_export_what_the_trainer_says(run: Path) -> None:
+    parts = trainers_team(load_config(run / "config.yaml", {"evaluation.greedy": True}))
+    parts.load(RunFolder(run).checkpoints.choose("last").path)
+    trees = evaluate_team(
+        parts.run.task,
+        parts.players,
+        parts.run.config.evaluation,
+        seed=0,
+        credit=parts.run.parts.credit,
+        cast=parts.run.cast,
+        processes=Processes(torch.device("cpu")),
+    ).trees
+    team = colearn.load_team(run, device="cpu")
+    assert list(team) == list(trees[0].agents)
+    for tree in trees:
+        for name, agent in team.items():
+            agent.reset()
+            for at, then in zip(tree.nodes, tree.nodes[1:], strict=False):
+                said = agent.act(at.observations[name].text, greedy=True)
+                assert said.tokens == then.actions[name].tokens
+
+
+def test_one_agent_of_a_run_or_of_an_exported_team_is_named(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="name one of its agents: builder_1, builder_2"):
+        colearn.load_agent(run)
+    with pytest.raises(ConfigError, match="agents: unknown 'builder_3'; did you mean"):
+        colearn.load_agent(run, "builder_3")
+    export_run(run, tmp_path / "team", agents=["builder_2"])
+    assert [one.name for one in (tmp_path / "team").iterdir()] == ["builder_2"]
+    kept = colearn.load_agent(tmp_path / "team", "builder_2", device="cpu")
+    fresh = colearn.load_agent(run, "builder_2", device="cpu")
+    assert kept.act("build", seed=3).tokens == fresh.act("build", seed=3).tokens
