@@ -60,7 +60,8 @@ class LoadedAgent:
 
     def reset(self) -> None:
         """Forget the private history: the next observation begins an episode."""
-        self._history, self._last = TokenHistory(), None
+        self._history = TokenHistory()
+        self._last: Action | None = None
 
     def act(self, observation: str, *, greedy: bool = False, seed: int | None = None) -> Action:
         """Append an observation to the private history, and answer it. The answer is appended, too.
