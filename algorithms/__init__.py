@@ -23,5 +23,6 @@ NAMES = {
     "mhgpo_rr": "mhgpo:MHGPORoundRobin",
     "mappo": "mappo:MAPPO",
     "mappo_call": "mappo:MAPPOInvocation",
+    "distillation": "distillation:Distillation",
     "untrained": "untrained:Untrained",
 }

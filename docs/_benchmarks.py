@@ -78,6 +78,7 @@ ROWS["mareinforce"] = Row(
     "Gradient estimate at a fixed policy, Dec-Tiger over three turns; no training was measured",
 )
 WITHOUT = (
+    "distillation",
     "marloo",
     "maremax",
     "mappo_call",

@@ -26,13 +26,20 @@ def check_run(run: ResolvedRun) -> None:
 
 
 def check_learning(run: ResolvedRun) -> None:
-    """Check training. Errors: ConfigError if no model is trained, if a trained network uses
+    """Check training. Errors: ConfigError if no model is trained, if a trained model lacks the
+    teacher that the loss reads, if a trained network uses
     float16, if a trained agent decodes greedily, if a model sets `epochs` or `minibatch` while the
     critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1), or if the value loss has
     settings that a solved head ignores."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
         raise ConfigError("models: no model is trained; set trained: true on one of them")
+    for name, model in trained.items():
+        if run.parts.loss.needs_teacher and model.teacher is None:
+            raise ConfigError(
+                f"models.{name}.teacher: algorithm.loss.teacher is above 0; name the path of this "
+                "model's teacher, or set algorithm.loss.teacher: 0"
+            )
     fixed = run.parts.value_loss.frozen_targets or not run.parts.advantage.reads
     for name, model in {} if fixed else trained.items():
         for key in ("epochs", "minibatch"):

@@ -67,6 +67,9 @@ class ModelSettings(TrainedNetworkSettings):
     selects the N-th initial weights."""
     trained: bool = True
     """False: the model acts but is never updated."""
+    teacher: str | None = None
+    """Path of a model of the same tokenizer, in the form of `path`, that `algorithm.loss.teacher`
+    distils into this model."""
 
 
 class CriticSettings(TrainedNetworkSettings):
@@ -81,8 +84,7 @@ class CriticSettings(TrainedNetworkSettings):
     with the settings of `models`, such as `models.NAME.head_learning_rate`."""
     from_: str | None = Field(default=None, alias="from")
     """The critic with which training starts; replaces `path`. The value is a folder written by
-    `colearn export --critics` or `colearn critic fit`, a hub repository, or the folder of a run
-    that has a critic."""
+    `colearn export --critics` or `colearn critic fit`, or a hub repository."""
     frozen: float = Field(default=0.0, ge=0, le=1)
     """Fraction of `train.environment_steps` during which the critic given by `from` is frozen: with
     1, this critic is never trained; with 0, it is trained from the start."""

@@ -104,7 +104,7 @@ class ResolvedRun:
 
     @cached_property
     def networks(self) -> tuple[NetworkKey, ...]:
-        """Every network in loading order: actors, critics, references, past selves."""
+        """Every network in loading order: actors, critics, references, teachers, past selves."""
         loss, models = self.parts.loss, self.config.models
         trained = [name for name, model in models.items() if model.trained]
         # an adapter's first policy is the base with the adapter off
@@ -113,6 +113,7 @@ class ResolvedRun:
             *(NetworkKey("actor", name) for name in models),
             *(key for key in self.learners if key.kind == "critic"),
             *(NetworkKey("reference", name) for name in followed if loss.needs_reference),
+            *(NetworkKey("teacher", name) for name in trained if loss.needs_teacher),
             *(NetworkKey("past", m, n) for n in range(self.cast.pool) for m in trained),
         )
 
@@ -144,8 +145,15 @@ class ResolvedRun:
             of_its_own = Path(settings.from_) / str(key)
             if of_its_own.is_dir():
                 return str(of_its_own)
+        if isinstance(settings, ModelSettings) and key.kind == "teacher":
+            assert settings.teacher is not None, "checked when the run was resolved"
+            return settings.teacher
         assert settings.path is not None, "a head on an actor is no network"
         return settings.path
+
+    def field(self, key: NetworkKey) -> str:
+        """The setting that names a network's base model."""
+        return f"{key.section}.{'teacher' if key.kind == 'teacher' else 'path'}"
 
     def stored(self, key: NetworkKey) -> tuple[str, str, str | None]:
         """Path, compute type and quantization of a network's base model. On each device, frozen

@@ -34,6 +34,8 @@ class PolicyBatch:
     """[N] log-probabilities that the generator recorded."""
     ref_logprobs: Tensor | None
     """[N] log-probabilities under the reference policy; present if the loss needs them."""
+    teacher_logprobs: Tensor | None = None
+    """[N] log-probabilities under the model's teacher; present if the loss needs them."""
     entropy: Tensor | None
     """[N] entropy of the next-token distribution; present if the loss needs it."""
     total_samples: int
@@ -47,6 +49,7 @@ class PolicyLoss(ABC):
     optimiser step."""
 
     needs_reference: bool = False
+    needs_teacher: bool = False
     needs_entropy: bool = False
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
     """Source of the old log-probabilities: `recompute` uses a forward pass of the trainer;

@@ -13,7 +13,7 @@ class NetworkKey:
     `str(key)` is its folder name in a checkpoint and its name in tables and errors.
     """
 
-    kind: Literal["actor", "critic", "reference", "past"]
+    kind: Literal["actor", "critic", "reference", "teacher", "past"]
     model: str
     """Name of the network's physical model; for a critic, name of its value model."""
     slot: int | None = None

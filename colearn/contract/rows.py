@@ -75,6 +75,7 @@ class Row:
     advantages: tuple[float, ...] = ()
     old_logprobs: tuple[float, ...] = ()
     ref_logprobs: tuple[float, ...] = ()
+    teacher_logprobs: tuple[float, ...] = ()
     targets: tuple[float, ...] = ()
     old_values: tuple[float, ...] = ()
     baselines: tuple[float, ...] = ()

@@ -70,7 +70,7 @@ def learned(
         passes += settings.checkpointing
         if key.kind == "actor":
             again = total.steps > 1 and loss.old_logprobs == "recompute"
-            passes += (again + loss.needs_reference) / total.epochs
+            passes += (again + loss.needs_reference + loss.needs_teacher) / total.epochs
         scored = total.scored if key.kind == "actor" else 0
         base = phases.networks[key].base
         seconds = _products(base, total.tokens, total.pairs / 2, scored, card)

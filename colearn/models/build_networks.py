@@ -55,7 +55,8 @@ class TeamBuilder:
         if key.kind == "actor":
             return self._network(key, settings, trained=key in self.run.learners)
         # a frozen copy has its own weights or adapter
-        return self._network(key, settings, trained=key.kind == "past" or self.run.moving)
+        moves = key.kind == "past" or (key.kind == "reference" and self.run.moving)
+        return self._network(key, settings, trained=moves)
 
     def _network(
         self,
@@ -103,7 +104,7 @@ class TeamBuilder:
             compute=self.run.settings(key).dtype,
             trained=trained,
             device=self._device(key),
-            field=f"{key.section}.path",
+            field=self.run.field(key),
             head=head,
             quantized=not trained and self.run.settings(key).quantization is not None,
         )

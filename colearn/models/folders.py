@@ -28,7 +28,7 @@ def base_folders(
     for key in keys:
         path = run.path(key)
         if path not in folders:
-            field = f"{key.section}.path"
+            field = run.field(key)
             if path.startswith(EMBEDDED):
                 folder = embedded_with_digests(path, (saved or {}).get(field, {}))
                 folders[path] = str(folder or embedded_model(run.task, path, field))
@@ -42,7 +42,12 @@ def with_folders(run: ResolvedRun, folders: Mapping[str, str] | None = None) -> 
     `folders` defaults to the result of `base_folders`. Errors: as `base_folders`."""
     folders, config = folders or base_folders(run, run.networks), run.config
     models = {
-        name: model.model_copy(update={"path": folders.get(model.path, model.path)})
+        name: model.model_copy(
+            update={
+                "path": folders.get(model.path, model.path),
+                "teacher": folders.get(model.teacher or "", model.teacher),
+            }
+        )
         for name, model in config.models.items()
     }
     critic = config.critic

@@ -72,7 +72,7 @@ def compared_sources(run: ResolvedRun) -> dict[str, SourceFiles]:
 def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[str, SourceFiles]:
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
-        path, field = run.path(key), f"{key.section}.path"
+        path, field = run.path(key), run.field(key)
         if path in folders:
             folder = path if is_adapter(path) else folders[path]
             needed = every or weights.get(field, (folder, False))[1] or not _kept_whole(run, key)
@@ -173,7 +173,9 @@ def _of_a_model(field: str, files: Files) -> bool:
 
 
 def _is_model_path(field: str) -> bool:
-    return field == "critic.path" or (field.startswith("models.") and field.endswith(".path"))
+    return field == "critic.path" or (
+        field.startswith("models.") and field.endswith((".path", ".teacher"))
+    )
 
 
 def _kept_whole(run: ResolvedRun, key: NetworkKey) -> bool:

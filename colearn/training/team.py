@@ -121,4 +121,5 @@ class Team:
         """Past selves and, if references are updated, also references. A fixed reference is loaded
         from its model's path, not restored from a checkpoint."""
         copies = self.copies.items()
-        return {key: copy for key, copy in copies if key.kind == "past" or self.run.moving}
+        kinds = ("past", "reference") if self.run.moving else ("past",)
+        return {key: copy for key, copy in copies if key.kind in kinds}

@@ -35,6 +35,7 @@ def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     return {
         "actor": save_model(folder / "actor"),
+        "teacher": save_model(folder / "teacher", seed=2),
         "other": save_model(folder / "other", "llama", merges=True, seed=1),
     }
 
@@ -58,7 +59,15 @@ def config_of(
             **(task or {}),
         },
         "algorithm": {**samples, **algorithm},
-        "models": models or {"*": {"path": paths["actor"], "learning_rate": 1e-2, "lora": lora}},
+        "models": models
+        or {
+            "*": {
+                "path": paths["actor"],
+                "teacher": paths["teacher"],
+                "learning_rate": 1e-2,
+                "lora": lora,
+            }
+        },
         "agents": {"*": {"sampling": {"max_tokens": 4}}, **(agents or {})},
         "train": {"episodes": 3, "token_budget": 600, **(train or {})},
         "run": {"device": "cpu"},

@@ -16,4 +16,5 @@ NAMES = {
     "sum_then_normalize": "self_play:SumThenNormalize",
     "token_gae": "token_gae:TokenGAE",
     "turn_by_turn": "self_play:TurnByTurn",
+    "zero": "zero:Zero",
 }

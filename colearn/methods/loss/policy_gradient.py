@@ -63,6 +63,11 @@ class PolicyGradient(PolicyLoss):
     """Number of iterations after which the policy is copied to the reference; None: never. In
     self-play, plain policy-gradient training cycles around a mixed equilibrium. Training converges
     if the policy is regularised towards a recent policy (R-NaD, magnetic mirror descent)."""
+    teacher: Weight = 0.0
+    """Weight of on-policy distillation from `models.NAME.teacher`: each sampled token has the
+    additional advantage log teacher - log policy. The mean of its negative over the policy's
+    samples is KL(policy || teacher), the metric `teacher_kl`, which the additional advantage
+    minimises; no gradient flows through the advantage."""
     entropy: Weight = 0.0
     """Weight of the entropy bonus: the entropy over the whole vocabulary, per token."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
@@ -99,6 +104,7 @@ class PolicyGradient(PolicyLoss):
             )
         # The contract's flags follow from the weights.
         object.__setattr__(self, "needs_reference", self.kl > 0.0)
+        object.__setattr__(self, "needs_teacher", self.teacher > 0.0)
         object.__setattr__(self, "needs_entropy", self.entropy > 0.0)
         object.__setattr__(self, "by_token", self.ratio == "token")
 
@@ -161,6 +167,12 @@ class PolicyGradient(PolicyLoss):
                 kl = kl * (capped_trust if self.ratio == "token" else capped_trust[batch.action_of])
             loss = loss + self.kl * (kl * weights).sum() / divisor
             metrics["kl"] = kl.sum() / batch.total_tokens
+        if self.teacher > 0.0:
+            assert batch.teacher_logprobs is not None, "distillation needs the teacher's log-probs"
+            ahead = (batch.teacher_logprobs - batch.logprobs).detach()
+            learned = bounded(batch.logprobs - batch.old_logprobs).exp() * ahead
+            loss = loss - self.teacher * (learned * weights).sum() / divisor
+            metrics["teacher_kl"] = -ahead.sum() / batch.total_tokens
         if self.entropy > 0.0:
             assert batch.entropy is not None, "the bonus needs the entropy"
             loss = loss - self.entropy * (batch.entropy * weights).sum() / divisor

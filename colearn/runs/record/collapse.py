@@ -76,7 +76,7 @@ def signs(metrics: Measurements) -> list[Sign]:
         Sign.INVALID: metrics.get("invalid_episodes") == 1.0,
         Sign.CUT: metrics.get("cut_answers") == 1.0,
         Sign.ONE_ANSWER: any(share == 1.0 for share in of_models("top_answer")),
-        Sign.EQUAL: metrics.get("advantage/zero") == 1.0,
+        Sign.EQUAL: metrics.get("advantage/zero") == 1.0 and not of_models("teacher_kl"),
         Sign.NO_GRADIENT: metrics.get("advantage/actions") == 0.0
         or (bool(norms) and max(norms) <= _NO_GRADIENT),
     }

@@ -182,6 +182,9 @@ ACTOR = {
         "Terms whose importance weight reaches `loss.importance_cap`.", "share"
     ),
     "MODEL/kl": Metric("KL(policy || reference), estimated by k3.", "nats per token"),
+    "MODEL/teacher_kl": Metric(
+        "KL(policy || teacher), estimated from the sampled tokens.", "nats per token", "lower"
+    ),
     "MODEL/entropy": Metric("Entropy of the policy.", "nats per token"),
     "MODEL/approx_kl": Metric(
         "KL(policy at rollout || current policy), estimated by k3.", "nats per token"

@@ -55,7 +55,7 @@ def local_team(
         copies={
             key: _copy(run, key, learners, networks)
             for key in networks
-            if key.kind in ("reference", "past")
+            if key.kind in ("reference", "teacher", "past")
         },
         players=_players(run, networks, learners, tokenizers),
     )

@@ -88,7 +88,7 @@ def remote_team(run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> T
             copies={
                 key: RemoteCopy(key, link_of[key])
                 for key in run.networks
-                if key.kind in ("reference", "past")
+                if key.kind in ("reference", "teacher", "past")
             },
             players=players,
             together=partial(in_threads, pool, group=lambda key: id(link_of[key])),
@@ -127,7 +127,7 @@ def sharing(run: ResolvedRun) -> list[list[NetworkKey]]:
     groups: dict[object, list[NetworkKey]] = {}
     group_of: dict[NetworkKey, object] = {}
     for key in run.networks:
-        if key.kind in ("reference", "past"):
+        if key.kind in ("reference", "teacher", "past"):
             group: object = group_of[NetworkKey("actor", key.model)]
         else:
             group = run.base_of(key)

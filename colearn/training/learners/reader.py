@@ -113,7 +113,7 @@ class Reader(ABC):
 
     def add_logprobs(
         self,
-        field: Literal["old_logprobs", "ref_logprobs"],
+        field: Literal["old_logprobs", "ref_logprobs", "teacher_logprobs"],
         rows: Rows,
         evaluate: Mapping[str, Callable[[Sequence[Row]], Sequence[Outputs]]],
         together: Together = one_by_one,

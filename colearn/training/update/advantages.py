@@ -117,4 +117,5 @@ def _with_spans(row: Row, mask: Sequence[bool]) -> Row:
         behaviour=of_kept(row.behaviour),
         old_logprobs=of_kept(row.old_logprobs),
         ref_logprobs=of_kept(row.ref_logprobs),
+        teacher_logprobs=of_kept(row.teacher_logprobs),
     )

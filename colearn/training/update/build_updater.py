@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from colearn.config import Config, ResolvedRun
-from colearn.contract import NetworkKey
+from colearn.contract import FrozenCopy, NetworkKey
 from colearn.errors import ConfigError
 from colearn.methods.critic.stream import text_ids
 from colearn.methods.values.critics import Critics
@@ -29,6 +31,7 @@ def build_updater(team: Team) -> Updater | None:
         return None
     config, parts, given = run.config, run.parts, GivenCritics.of(team.run)
     learners = {key.model: learner for key, learner in team.learners.items() if key.kind == "actor"}
+    _check_teachers(config, team)
     critic = None
     if len(learners) < len(team.learners):
         assert config.critic is not None and config.critic.path is not None
@@ -47,11 +50,8 @@ def build_updater(team: Team) -> Updater | None:
             critic=parts.critic if run.heads else None,
         ),
         critic=critic,
-        references={
-            key.model: reference
-            for key, reference in team.copies.items()
-            if key.kind == "reference"
-        },
+        references=_copies(team, "reference"),
+        teachers=_copies(team, "teacher"),
         seed=config.run.seed,
         schedule=UpdateSchedule(
             config.train.epochs, config.train.minibatch, config.train.minibatch_unit
@@ -73,6 +73,10 @@ def build_updater(team: Team) -> Updater | None:
     )
 
 
+def _copies(team: Team, kind: Literal["reference", "teacher"]) -> dict[str, FrozenCopy]:
+    return {key.model: copy for key, copy in team.copies.items() if key.kind == kind}
+
+
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     critic, train = run.config.critic, run.config.train
     if critic is not None and critic.head == "ridge":
@@ -82,6 +86,19 @@ def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     return UpdateSchedule(
         critic.epochs or train.epochs, critic.minibatch or train.minibatch, train.minibatch_unit
     )
+
+
+def _check_teachers(config: Config, team: Team) -> None:
+    """Errors: ConfigError if a teacher's vocabulary differs from that of its model."""
+    for name in _copies(team, "teacher"):
+        model, field = config.models[name], f"models.{name}.teacher"
+        assert model.teacher is not None, "checked when the run was resolved"
+        own = team.tokenizers.load(model.path, field=f"models.{name}.path").get_vocab()
+        if team.tokenizers.load(model.teacher, field=field).get_vocab() != own:
+            raise ConfigError(
+                f"{field}: its vocabulary differs from that of models.{name}.path, whose tokens it "
+                "scores; name a model of the same tokenizer"
+            )
 
 
 def _check_words(config: Config, tokenizers: Tokenizers) -> None:

@@ -52,14 +52,16 @@ class ActorObjective:
             behaviour if self.loss.old_logprobs == "behaviour" else batch.per_action("old_logprobs")
         )
         detached = outputs.logprobs.detach()
-        needs_reference = self.loss.needs_reference
         inputs = PolicyBatch(
             logprobs=outputs.logprobs,
             action_of=batch.action_of,
             advantages=batch.per_action("advantages"),
             old_logprobs=old if len(old) else detached,
             behaviour=behaviour,
-            ref_logprobs=batch.per_action("ref_logprobs") if needs_reference else None,
+            ref_logprobs=batch.per_action("ref_logprobs") if self.loss.needs_reference else None,
+            teacher_logprobs=(
+                batch.per_action("teacher_logprobs") if self.loss.needs_teacher else None
+            ),
             entropy=outputs.entropy,
             total_samples=self.samples,
             total_tokens=self.tokens,

@@ -92,6 +92,8 @@ class Updater:
     """Separate schedules of single actors, by model name. The advantages of an actor with a
     separate schedule must be computed once, at rollout time, because this actor is not part of the
     joint minibatches for which a critic recomputes advantages."""
+    teachers: Mapping[str, FrozenCopy] = field(default_factory=dict)
+    """Teachers by model name, if the loss reads them."""
     critic_alone: int = 0
     """Number of initial iterations in which only the critic is trained."""
     given: GivenCritics | None = None
@@ -178,8 +180,8 @@ class Updater:
 
     def _add_logprobs(self, rows: Rows, parts: Parts, several_steps: Collection[str]) -> None:
         """Add the log-probabilities that the loss reads: old ones, computed with the current
-        weights, for models that take several optimiser steps; those of the references. An adapter
-        without a reference of its own has its base model as reference."""
+        weights, for models that take several optimiser steps; those of references and teachers.
+        An adapter without a reference of its own has its base model as reference."""
         if parts.loss.old_logprobs == "recompute":
             current = {
                 name: self.actors.learners[name].evaluate for name in rows if name in several_steps
@@ -195,6 +197,9 @@ class Updater:
         if parts.loss.needs_reference:
             evaluate = {name: partial(reference, name) for name in rows}
             self.actors.add_logprobs("ref_logprobs", rows, evaluate)
+        if parts.loss.needs_teacher:
+            taught = {name: self.teachers[name].evaluate for name in rows}
+            self.actors.add_logprobs("teacher_logprobs", rows, taught)
 
     @property
     def _heads(self) -> Reader:

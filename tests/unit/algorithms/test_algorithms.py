@@ -58,9 +58,10 @@ def test_the_papers_options_are_off_by_default(name):
     algorithm = build(name)
     assert algorithm.discount == 1.0
     loss = algorithm.loss
-    if name not in SELF_PLAY:  # whose advantages have no clip at all
+    if name not in SELF_PLAY and name != "distillation":  # whose advantages have no clip at all
         assert algorithm.advantage.clip is None
     assert (loss.kl, loss.entropy) == (0.0, 0.0)
+    assert loss.teacher == (1.0 if name == "distillation" else 0.0)
     if name not in CLIPPED:
         assert (loss.ratio, loss.clip) == ("sequence", None)
 

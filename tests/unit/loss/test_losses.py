@@ -125,6 +125,55 @@ def test_a_cap_beside_a_clip_is_refused(other):
         PolicyGradient(ratio_cap=5.0, **{other: 3.0 if other == "dual_clip" else 0.2})
 
 
+def test_a_teacher_gives_each_token_the_advantage_log_teacher_less_log_policy():
+    """Weight 2, gaps 0.5, 0, -1, 0, 0 and rho 1: d loss / d log pi = -2 gap / 2 actions."""
+    gaps = torch.tensor([0.5, 0.0, -1.0, 0.0, 0.0])
+    loss = PolicyGradient(teacher=2.0)
+    value, grad, metrics = gradient(
+        loss, OLD, advantages=torch.zeros(2), teacher_logprobs=OLD + gaps
+    )
+    assert grad == pytest.approx([-0.5, 0.0, 1.0, 0.0, 0.0])
+    assert value == pytest.approx(0.5)
+    assert metrics["teacher_kl"] == pytest.approx((1.0 - 0.5) / 5)
+
+
+def test_a_teachers_term_is_weighed_by_the_ratio_of_its_token():
+    """rho 1.5 at the first token, whose gap is then 0.5 - log 1.5."""
+    moved = OLD + torch.tensor([math.log(1.5), 0.0, 0.0, 0.0, 0.0])
+    teacher = OLD + torch.tensor([0.5, 0.0, 0.0, 0.0, 0.0])
+    loss = PolicyGradient(teacher=1.0)
+    _, grad, _ = gradient(loss, moved, advantages=torch.zeros(2), teacher_logprobs=teacher)
+    assert grad == pytest.approx([-1.5 * (0.5 - math.log(1.5)) / 2, 0.0, 0.0, 0.0, 0.0])
+
+
+def test_the_mean_gradient_of_a_teachers_term_is_that_of_the_reverse_kl():
+    """Over all tokens of a three-armed bandit, weighed by their probability: d KL(p || q) / dx."""
+    logits = torch.tensor([0.3, -0.2, 0.1], requires_grad=True)
+    teacher = torch.tensor([0.5, 0.3, 0.2]).log()
+    kl = (logits.softmax(0) * (logits.log_softmax(0) - teacher)).sum()
+    (exact,) = torch.autograd.grad(kl, logits)
+    mean = torch.zeros(3)
+    for arm in range(3):
+        logprob = logits.log_softmax(0)[arm : arm + 1]
+        loss, _ = PolicyGradient(teacher=1.0)(
+            PolicyBatch(
+                logprobs=logprob,
+                action_of=torch.tensor([0]),
+                advantages=torch.zeros(1),
+                old_logprobs=logprob.detach(),
+                behaviour=logprob.detach(),
+                ref_logprobs=None,
+                teacher_logprobs=teacher[arm : arm + 1],
+                entropy=None,
+                total_samples=1,
+                total_tokens=1,
+            )
+        )
+        (grad,) = torch.autograd.grad(loss, logits)
+        mean += logprob.exp().item() * grad
+    assert mean.tolist() == pytest.approx(exact.tolist(), abs=1e-6)
+
+
 def test_the_token_ratio_gives_each_token_its_own():
     moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
     value, grad, metrics = gradient(PolicyGradient(ratio="token"), moved)

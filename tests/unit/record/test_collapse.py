@@ -212,3 +212,7 @@ def test_the_best_return_is_that_of_a_branch():
 def test_invalid_episodes_are_read_from_the_metrics_of_the_task(ends, share):
     found = collapse_metrics(_said(["a", "b"], "ab", ends=ends), TEAM, MODELS)
     assert found.get("invalid_episodes") == share
+
+
+def test_a_team_that_learns_from_teachers_alone_has_not_collapsed() -> None:
+    assert signs({"advantage/zero": 1.0, "ada/teacher_kl": 0.3, "ada/grad_norm": 0.1}) == []
