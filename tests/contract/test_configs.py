@@ -52,7 +52,11 @@ def test_the_quickstart_is_shipped() -> None:
 def test_critic_pays_gives_its_algorithms_equal_rates_iterations_and_budgets() -> None:
     config = load_config("critic_pays")
     rows = {label: config_of(config, label) for label in config.compare.algorithms}
-    assert list(rows) == ["collm_cc", "collm_dc", "magrpo"] and len(make_plan(config).runs) == 15
+    assert list(rows) == ["collm_cc", "collm_dc", "magrpo", "magrpo_tree"]
+    assert len(make_plan(config).runs) == 20
+    tree = rows.pop("magrpo_tree")
+    assert tree.train.episodes * sum(2**turn for turn in range(1, 7)) == 252  # one iteration
+    assert (tree.models, tree.train.minibatch) == (rows["magrpo"].models, 96)
     first = rows["collm_cc"]
     for row in rows.values():
         assert (row.models, row.critic, row.agents) == (first.models, first.critic, first.agents)
