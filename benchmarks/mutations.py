@@ -94,7 +94,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "methods/values",
         "unit/training unit/test_item_means.py unit/test_truncated_episodes.py "
         "unit/test_unscored.py integration/test_critic_fit.py integration/test_critic_lines.py "
-        "integration/test_critic_study.py integration/test_export_critics.py "
+        "integration/test_export_critics.py "
         "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
     ),
 }

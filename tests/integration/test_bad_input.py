@@ -95,7 +95,7 @@ def config(tmp_path: Path, model: str) -> Callable[..., str]:
             "models": {"*": {"path": model}},
             "agents": {"*": {"sampling": {"max_tokens": 2}}},
             "critic": {"path": model},
-            "train": {"environment_steps": 2, "episodes": 2},
+            "train": {"environment_steps": 6, "episodes": 2},
             "evaluation": {"episodes": 1},
             "run": {"device": "cpu"},
         } | sections

@@ -137,6 +137,11 @@ def test_tensorboard_writes_event_files(tmp_path: Path, model: str) -> None:
     assert b"evaluation/return" in events.read_bytes()
 
 
+def shown(text: str) -> str:
+    """A tracker gets `\N{REPLACEMENT CHARACTER}` for every control character."""
+    return "".join("\ufffd" if ord(sign) < 32 and sign not in "\t\n" else sign for sign in text)
+
+
 def test_wandb_writes_an_offline_run(
     tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +155,14 @@ def test_wandb_writes_an_offline_run(
     tables = (tmp_path / "run" / "wandb").glob("offline-run-*/files/media/table/*.table.json")
     rows = [row for path in tables for row in _rows_of(path)]
     told = [
-        (line["iteration"], line["item"], number, agent, turn["actions"][agent], turn["reward"])
+        (
+            line["iteration"],
+            line["item"],
+            number,
+            agent,
+            shown(turn["actions"][agent]),
+            turn["reward"],
+        )
         for line in map(json.loads, (tmp_path / "run" / "episodes.jsonl").open())
         for number, turn in enumerate(line["turns"])
         for agent in turn["observations"]
