@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 import torch
 from exported import export_tiny, serving
+from tiny import register, save_model
 
 import colearn
 from colearn.config import load_config
@@ -17,6 +19,7 @@ from colearn.errors import ConfigError
 from colearn.runs.record import RunFolder
 from colearn.training.evaluation.evaluate import evaluate_team
 from colearn.training.load_team import load_team as trainers_team
+from colearn.training.loop import Experiment
 from colearn.training.processes import Processes
 
 SAID = ["hello", "and then?", "go on, please"]
@@ -82,16 +85,31 @@ def test_an_exported_agent_of_another_name_is_refused(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = colearn.train(
-        "str_build",
-        "magrpo",
-        models={"path": "embedded-tiny", "learning_rate": 3e-3},
-        train={"environment_steps": 32},
-        evaluation={"episodes": 2},
-        out=tmp_path_factory.mktemp("runs") / "run",
-    )
-    return Path(result.folder)
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two agents of different weights, whose role prompts differ."""
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        models = {
+            agent: {
+                "path": save_model(tmp_path_factory.mktemp(agent), seed=seed),
+                "learning_rate": 3e-2,
+            }
+            for seed, agent in enumerate(("ada", "ben"))
+        }
+        config = {
+            "task": {"name": "notes", "horizon": 2, "items": 3},
+            "algorithm": {"name": "mareinforce"},
+            "models": models,
+            "agents": {
+                agent: {"system": f"You are {agent}.", "sampling": {"max_tokens": 6}}
+                for agent in models
+            },
+            "train": {"environment_steps": 12, "episodes": 2},
+            "run": {"device": "cpu"},
+        }
+        folder = tmp_path_factory.mktemp("runs") / "run"
+        Experiment(load_config(config), folder).run()
+        yield folder
 
 
 def test_a_runs_team_says_without_an_export_what_the_trainer_says(run: Path) -> None:
@@ -117,12 +135,12 @@ def test_a_runs_team_says_without_an_export_what_the_trainer_says(run: Path) -> 
 
 
 def test_one_agent_of_a_run_or_of_an_exported_team_is_named(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="name one of its agents: builder_1, builder_2"):
+    with pytest.raises(ConfigError, match="name one of its agents: ada, ben"):
         colearn.load_agent(run)
-    with pytest.raises(ConfigError, match="agents: unknown 'builder_3'; did you mean"):
-        colearn.load_agent(run, "builder_3")
-    export_run(run, tmp_path / "team", agents=["builder_2"])
-    assert [one.name for one in (tmp_path / "team").iterdir()] == ["builder_2"]
-    kept = colearn.load_agent(tmp_path / "team", "builder_2", device="cpu")
-    fresh = colearn.load_agent(run, "builder_2", device="cpu")
+    with pytest.raises(ConfigError, match="agents: unknown 'beni'; did you mean 'ben'"):
+        colearn.load_agent(run, "beni")
+    export_run(run, tmp_path / "team", agents=["ben"])
+    assert [one.name for one in (tmp_path / "team").iterdir()] == ["ben"]
+    kept = colearn.load_agent(tmp_path / "team", "ben", device="cpu")
+    fresh = colearn.load_agent(run, "ben", device="cpu")
     assert kept.act("build", seed=3).tokens == fresh.act("build", seed=3).tokens

@@ -2,78 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import register, save_model
 
-import colearn
 from colearn.config import load_config, resolve
 from colearn.contract import NetworkKey
 from colearn.contract.rows import ActionTokens, Piece, Row
 from colearn.errors import ConfigError
+from colearn.runs.record import open_run, read_run
 from colearn.training.learners.batch import evaluate
 from colearn.training.load_team import load_team
-
-CONFIG: dict[str, Any] = {
-    "task": {"name": "str_build", "horizon": 2},
-    "models": {"*": {"path": "embedded-tiny", "teacher": "embedded-tiny:1", "learning_rate": 1e-2}},
-    "algorithm": {"name": "distillation"},
-    "evaluation": {"episodes": 4},
-    "run": {"device": "cpu"},
-}
+from colearn.training.loop import Experiment
+from colearn.training.update.build_updater import build_updater
 
 
-def test_a_loss_that_reads_a_teacher_needs_one() -> None:
-    config = load_config({**CONFIG, "models": {"*": {"path": "embedded-tiny"}}})
-    with pytest.raises(ConfigError, match=r"models\.builder_1\.teacher: .* is above 0; name the"):
-        resolve(config)
+@pytest.fixture(scope="module", autouse=True)
+def _notes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        yield
 
 
-def test_a_teacher_without_weight_is_not_loaded() -> None:
-    config = load_config({**CONFIG, "algorithm": {"name": "mareinforce"}})
-    assert [key.kind for key in resolve(config).networks] == ["actor", "actor"]
-    taught = load_config({**CONFIG, "algorithm": {"name": "mareinforce", "loss": {"teacher": 0.1}}})
-    assert [key.kind for key in resolve(taught).networks] == ["actor"] * 2 + ["teacher"] * 2
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two agents whose teacher has other weights."""
+    student = save_model(tmp_path_factory.mktemp("student"))
+    teacher = save_model(tmp_path_factory.mktemp("teacher"), seed=1)
+    return {
+        "task": {"name": "notes", "horizon": 2, "items": 3},
+        "models": {"*": {"path": student, "teacher": teacher, "learning_rate": 1e-3}},
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "algorithm": {"name": "distillation"},
+        "train": {"environment_steps": 16, "episodes": 8},
+        "evaluation": {"episodes": 1},
+        "run": {"device": "cpu"},
+    }
 
 
-def test_the_teacher_scores_the_agents_tokens_as_its_own_model_does() -> None:
-    """Here the second run's actor has the path of the first run's teacher."""
-    swapped = {"path": "embedded-tiny:1", "teacher": "embedded-tiny"}
-    team = load_team(load_config(CONFIG))
-    other = load_team(load_config({**CONFIG, "models": {"*": swapped}}))
+def test_a_loss_that_reads_a_teacher_needs_one(config: dict[str, Any]) -> None:
+    untaught = {"*": {"path": config["models"]["*"]["path"]}}
+    with pytest.raises(ConfigError, match=r"models\.ada\.teacher: .* is above 0; name the path"):
+        resolve(load_config({**config, "models": untaught}))
+
+
+def test_a_teacher_without_weight_is_not_loaded(config: dict[str, Any]) -> None:
+    plain = {**config, "algorithm": {"name": "mareinforce"}}
+    assert [key.kind for key in resolve(load_config(plain)).networks] == ["actor", "actor"]
+    taught = {**config, "algorithm": {"name": "mareinforce", "loss": {"teacher": 0.1}}}
+    kinds = [key.kind for key in resolve(load_config(taught)).networks]
+    assert kinds == ["actor", "actor", "teacher", "teacher"]
+
+
+def test_a_teacher_of_another_vocabulary_is_one_line(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    other = save_model(tmp_path / "other", merges=True)
+    models = {"*": {**config["models"]["*"], "teacher": other}}
+    with pytest.raises(ConfigError, match=r"models\.ada\.teacher: its vocabulary differs from"):
+        build_updater(load_team(load_config({**config, "models": models})))
+
+
+def test_the_teacher_scores_the_agents_tokens_as_its_own_model_does(
+    config: dict[str, Any],
+) -> None:
+    """Here the second team's actor has the path of the first team's teacher."""
+    own = config["models"]["*"]
+    swapped = {"*": {**own, "path": own["teacher"], "teacher": own["path"]}}
+    team = load_team(load_config(config))
+    other = load_team(load_config({**config, "models": swapped}))
     row = Row(
         tokens=tuple(range(5, 25)),
         pieces=(Piece(0, 20, -1, 0, 0),),
         spans=(ActionTokens(node=1, start=4, end=20, before=3),),
     )
-    (scored,) = team.copies[NetworkKey("teacher", "builder_1")].evaluate([row])
-    (own,) = evaluate(other.networks[NetworkKey("actor", "builder_1")], [row], token_budget=64)
-    (student,) = evaluate(team.networks[NetworkKey("actor", "builder_1")], [row], token_budget=64)
-    assert scored.logprobs.tolist() == own.logprobs.tolist() != student.logprobs.tolist()
+    (scored,) = team.copies[NetworkKey("teacher", "ada")].evaluate([row])
+    (its_own,) = evaluate(other.networks[NetworkKey("actor", "ada")], [row], token_budget=64)
+    (student,) = evaluate(team.networks[NetworkKey("actor", "ada")], [row], token_budget=64)
+    assert scored.logprobs.tolist() == its_own.logprobs.tolist() != student.logprobs.tolist()
     team.close()
     other.close()
 
 
-def test_a_model_that_is_its_own_teacher_has_nothing_to_learn(tmp_path: Path) -> None:
-    (update,) = trained(tmp_path / "run", 32, teacher="embedded-tiny")
-    assert update["builder_1/teacher_kl"] == update["builder_1/grad_norm"] == 0.0
+def test_a_model_that_is_its_own_teacher_has_nothing_to_learn(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    own = {**config["models"]["*"], "teacher": config["models"]["*"]["path"]}
+    (update,) = trained({**config, "models": {"*": own}}, tmp_path / "run")
+    assert update["ada/teacher_kl"] == update["ada/grad_norm"] == 0.0
 
 
-@pytest.mark.slow
-def test_a_team_comes_nearer_to_its_teachers(tmp_path: Path) -> None:
-    updates = trained(tmp_path / "run", 4096, teacher="embedded-tiny:1", learning_rate=2e-3)
-    for agent in ("builder_1", "builder_2"):
+def test_a_team_comes_nearer_to_its_teachers(config: dict[str, Any], tmp_path: Path) -> None:
+    updates = trained(
+        {**config, "train": {**config["train"], "environment_steps": 1600}}, tmp_path / "run"
+    )
+    for agent in ("ada", "ben"):
         told = [metrics[f"{agent}/teacher_kl"] for metrics in updates]
         assert sum(told[-8:]) < 0.6 * sum(told[:8])
 
 
-def trained(out: Path, steps: int, **model: Any) -> list[Any]:
+def trained(config: dict[str, Any], out: Path) -> list[Any]:
     """The metrics of every update of a run."""
-    models = {"*": {**CONFIG["models"]["*"], **model}}
-    sections = {"evaluation": CONFIG["evaluation"], "run": CONFIG["run"]}
-    train = {"environment_steps": steps, "episodes": 16 if steps < 64 else 32}
-    result = colearn.train(
-        CONFIG["task"], "distillation", models=models, train=train, out=out, **sections
-    )
-    return [line.metrics for line in result.run.updates]
+    Experiment(load_config(config), out).run()
+    return [line.metrics for line in read_run(open_run(out)).updates]
