@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from colearn.contract import Sampling, TokenHistory, TokenRequest, WindowExceeded
 from colearn.contract.types import Action
@@ -20,9 +19,9 @@ from colearn.runs.record.checkpoints import Step
 
 from .client.protocol.conversation import read_conversation
 from .client.protocol.errors import ServeError
-from .client.protocol.schema import ChatRequest
+from .client.protocol.schema import parse
 from .export import export_run
-from .export.manifest import MANIFEST
+from .export.manifest import MANIFEST, read_manifest
 from .serve.agent import ServedAgent
 from .serve.requests import observe, token_history
 
@@ -90,12 +89,8 @@ class LoadedAgent:
         Errors: ConfigError for messages that the server would refuse.
         """
         try:
-            request = ChatRequest.model_validate({"messages": list(messages)})
+            request = parse(json.dumps({"messages": list(messages)}).encode())
             history = token_history(self._served, read_conversation(request), None)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{self.name}: {where}: {first['msg']}") from None
         except ServeError as error:
             raise ConfigError(f"{self.name}: {error}") from None
         return self._answer(history, None, greedy, seed)[0]
@@ -135,10 +130,10 @@ def load_agent(
     """
     folder = Path(source)
     if (folder / MANIFEST).is_file():
-        loaded = LoadedAgent(folder, device=device)
-        if agent not in (None, loaded.name):
-            raise ConfigError(f"{folder}: holds the agent '{loaded.name}', not '{agent}'")
-        return loaded
+        held = read_manifest(folder).agent
+        if agent not in (None, held):
+            raise ConfigError(f"{folder}: holds the agent '{held}', not '{agent}'")
+        return LoadedAgent(folder, device=device)
     names = [] if agent is None else [agent]
     return _load(folder, names or None, step, device, one=agent is None)[0]
 

@@ -71,7 +71,7 @@ def test_what_the_server_refuses_is_one_line(folder: Path) -> None:
     ada = colearn.load_agent(folder, device="cpu")
     with pytest.raises(ConfigError, match="ada: the last message must be the user's"):
         ada.chat(TALK[:3])
-    with pytest.raises(ConfigError, match=r"ada: messages\.0\.role: "):
+    with pytest.raises(ConfigError, match=r"ada: 'messages\.0\.role': "):
         ada.chat([{"role": "nobody", "content": "x"}])
     with pytest.raises(ConfigError, match=r"ada: \d+ tokens leave no room .* call reset\(\)"):
         ada.act("x" * ada.context)
