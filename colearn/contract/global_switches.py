@@ -8,6 +8,7 @@ generators of Python and numpy are not compared, because the library does not dr
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import signal
 import sys
@@ -84,21 +85,26 @@ class _Calls:
 _calls = _Calls()
 
 
-@contextmanager
-def guarded(who: str) -> Iterator[None]:
+class guarded:
     """Context for a call of user code. Afterwards, the switches that the call changed are put back,
     and a note names them and `who`."""
-    torch = sys.modules.get("torch")
-    own = Before(_of_thread(torch, threading.current_thread() is threading.main_thread()))
-    with _calls.lock:
-        if not _calls.running:
-            _calls.before, _calls.torch = Before(_of_process(torch)), torch
-        _calls.running += 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_own", "_torch", "_who")
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+
+    def __enter__(self) -> None:
+        torch = self._torch = sys.modules.get("torch")
+        self._own = Before(_of_thread(torch, threading.current_thread() is threading.main_thread()))
+        with _calls.lock:
+            if not _calls.running:
+                _calls.before, _calls.torch = Before(_of_process(torch)), torch
+            _calls.running += 1
+
+    def __exit__(self, *raised: object) -> None:
         now = sys.modules.get("torch")
-        restored, named = own.put_back(_torch_of_thread(now) if torch is None else ())
+        restored, named = self._own.put_back(_torch_of_thread(now) if self._torch is None else ())
         with _calls.lock:
             _calls.running -= 1
             if not _calls.running:
@@ -106,7 +112,7 @@ def guarded(who: str) -> Iterator[None]:
                 of_process = _calls.before.put_back(later)
                 restored, named = restored + of_process[0], named + of_process[1]
         if restored or named:
-            _tell(who.rstrip(":"), restored, named)
+            _tell(self._who.rstrip(":"), restored, named)
 
 
 class SwitchState:
@@ -230,21 +236,24 @@ def _torch_of_process(torch: Any) -> tuple[Switch, ...]:
     )
 
 
-def _signal(number: signal.Signals) -> Switch:
+def _switch_of(number: signal.Signals) -> Switch:
+    """`_signal` does not make an enum of a handler, which takes longer than all other reads."""
+
     def put_back(before: Any) -> None:
         if before is not None:  # a handler that Python did not install
             signal.signal(number, before)
 
-    return Switch(f"the handler of {number.name}", lambda: signal.getsignal(number), put_back)
+    return Switch(f"the handler of {number.name}", lambda: _signal.getsignal(number), put_back)
 
 
-_SIGNALS = tuple(_signal(number) for number in (signal.SIGINT, signal.SIGTERM))
+_SIGNALS = tuple(_switch_of(number) for number in (signal.SIGINT, signal.SIGTERM))
 
 
 def _folder() -> str | None:
-    with suppress(FileNotFoundError):
+    try:
         return os.getcwd()
-    return None
+    except FileNotFoundError:
+        return None
 
 
 def _go_back(folder: str | None) -> None:
