@@ -67,7 +67,8 @@ class PolicyGradient(PolicyLoss):
     """Weight of on-policy distillation from `models.NAME.teacher`: each sampled token has the
     additional advantage log teacher - log policy. The mean of its negative over the policy's
     samples is KL(policy || teacher), the metric `teacher_kl`, which the additional advantage
-    minimises; no gradient flows through the advantage."""
+    minimises; no gradient flows through the advantage. `mask` and `importance_cap` apply to it as
+    to the reward's terms, `clip` and `ratio_cap` do not."""
     entropy: Weight = 0.0
     """Weight of the entropy bonus: the entropy over the whole vocabulary, per token."""
     old_logprobs: Literal["recompute", "behaviour"] = "recompute"
@@ -77,11 +78,12 @@ class PolicyGradient(PolicyLoss):
     importance_cap: Annotated[float, Field(gt=0.0, description="2 is usual")] | None = None
     """C, the cap of truncated importance weights, for samples from an older or different policy.
     The term of an action (with ratio "token", of a token) has weight min(C, pi_old / pi_behaviour).
-    The terms of `kl` have the same weights."""
+    The terms of `kl` and `teacher` have the same weights."""
     anneal_fraction: Anneal | None = None
-    """Fraction of the training budget over which `kl` and `entropy` anneal to 0; None: never. Early
-    in training, these two terms keep answers valid during exploration. Late in training, `kl` and
-    `entropy` prevent convergence."""
+    """Fraction of the training budget over which `kl`, `entropy` and `teacher` anneal to 0; None:
+    never. Early in training, `kl` and `entropy` keep answers valid during exploration, and the
+    teacher shows good ones. Late in training, each of them keeps the team from the best return.
+    Wrong for a team that learns from teachers alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,9 +118,13 @@ class PolicyGradient(PolicyLoss):
         if self.anneal_fraction is None:
             return self
         factor = left(self.anneal_fraction, done)
-        kl, entropy = self.kl * factor, self.entropy * factor
         return replace(
-            self, kl=kl, entropy=entropy, anneal_fraction=None, reference_update_every=None
+            self,
+            kl=self.kl * factor,
+            entropy=self.entropy * factor,
+            teacher=self.teacher * factor,
+            anneal_fraction=None,
+            reference_update_every=None,
         )
 
     def __call__(self, batch: PolicyBatch) -> tuple[Tensor, dict[str, float]]:
@@ -164,13 +170,17 @@ class PolicyGradient(PolicyLoss):
             gap = batch.ref_logprobs - batch.logprobs
             kl = gap.exp() - gap - 1.0
             if self.importance_cap is not None:
-                kl = kl * (capped_trust if self.ratio == "token" else capped_trust[batch.action_of])
+                kl = kl * self._per_token(capped_trust, batch)
             loss = loss + self.kl * (kl * weights).sum() / divisor
             metrics["kl"] = kl.sum() / batch.total_tokens
         if self.teacher > 0.0:
             assert batch.teacher_logprobs is not None, "distillation needs the teacher's log-probs"
             ahead = (batch.teacher_logprobs - batch.logprobs).detach()
+            if self.importance_cap is not None:
+                ahead = ahead * self._per_token(capped_trust, batch)
             learned = bounded(batch.logprobs - batch.old_logprobs).exp() * ahead
+            if inside is not None:
+                learned = torch.where(self._per_token(inside, batch), learned, 0.0)
             loss = loss - self.teacher * (learned * weights).sum() / divisor
             metrics["teacher_kl"] = -ahead.sum() / batch.total_tokens
         if self.entropy > 0.0:
@@ -210,6 +220,10 @@ class PolicyGradient(PolicyLoss):
         return torch.zeros_like(batch.advantages, dtype=log_ratio.dtype).index_add(
             0, batch.action_of, log_ratio
         )
+
+    def _per_token(self, terms: Tensor, batch: PolicyBatch) -> Tensor:
+        """Return for each token [N] the entry of its term."""
+        return terms if self.ratio == "token" else terms[batch.action_of]
 
     def _token_weights(self, batch: PolicyBatch) -> Tensor:
         """Weight of each token's term, [N]; a micro-batch contains whole actions."""

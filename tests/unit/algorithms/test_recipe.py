@@ -34,6 +34,12 @@ def test_kl_and_entropy_fall_over_their_share_of_the_budget():
     assert quarter.at(0.9) == quarter, "what stands for a share of the budget fades no more"
 
 
+def test_a_teachers_weight_falls_with_the_penalties_so_that_the_reward_decides_in_the_end():
+    loss = PolicyGradient(teacher=0.4, anneal_fraction=0.5)
+    assert [loss.at(done).teacher for done in (0.0, 0.25, 0.5)] == [0.4, pytest.approx(0.2), 0.0]
+    assert loss.at(0.5).needs_teacher is False
+
+
 def test_without_a_schedule_the_loss_stays():
     loss = PolicyGradient(kl=0.1)
     assert loss.at(0.7) is loss

@@ -174,6 +174,57 @@ def test_the_mean_gradient_of_a_teachers_term_is_that_of_the_reverse_kl():
     assert mean.tolist() == pytest.approx(exact.tolist(), abs=1e-6)
 
 
+@pytest.mark.parametrize("ratio", ["sequence", "token"])
+def test_a_teachers_term_on_samples_of_other_weights_is_that_of_the_policy(ratio):
+    """Policy (1/2, 1/2), teacher (1/4, 3/4), sampled by (3/4, 1/4): four actions of one token with
+    weights 2/3 and 2. KL = ln(2) / 2 + ln(2/3) / 2 = 0.143841, without the weights 0.418494. The
+    gradient of a token's log-probability is its weight times log(policy / teacher) / 4."""
+    policy = torch.full((4,), math.log(1 / 2))
+    _, grad, metrics = gradient(
+        PolicyGradient(ratio=ratio, importance_cap=2.0, teacher=1.0),
+        policy,
+        advantages=torch.zeros(4),
+        action_of=torch.arange(4),
+        old_logprobs=policy,
+        behaviour=torch.tensor([3 / 4, 3 / 4, 3 / 4, 1 / 4]).log(),
+        teacher_logprobs=torch.tensor([1 / 4, 1 / 4, 1 / 4, 3 / 4]).log(),
+        total_samples=4,
+        total_tokens=4,
+    )
+    assert metrics["teacher_kl"] == pytest.approx(0.143841, abs=1e-6)
+    pulls = [2 / 3 * math.log(2) / 4] * 3 + [2 * math.log(2 / 3) / 4]
+    assert grad == pytest.approx(pulls)
+
+
+def test_a_teachers_term_has_at_most_the_cap_as_weight():
+    """The first action is 4 times as likely as when it was sampled, each of its tokens 2 times; the
+    cap is 1.5, and with a ratio of sequences the action's weight stands at each of its tokens."""
+    sampled = OLD - torch.tensor([math.log(2.0), math.log(2.0), 0.0, 0.0, 0.0])
+    teacher = OLD + torch.tensor([1.0, -1.0, 0.0, 0.0, 1.0])
+    _, grad, metrics = gradient(
+        PolicyGradient(importance_cap=1.5, teacher=1.0),
+        OLD,
+        advantages=torch.zeros(2),
+        behaviour=sampled,
+        teacher_logprobs=teacher,
+    )
+    assert grad == pytest.approx([-1.5 / 2, 1.5 / 2, 0.0, 0.0, -1 / 2])
+    assert metrics["teacher_kl"] == pytest.approx(-(1.5 - 1.5 + 1.0) / 5)
+
+
+@pytest.mark.parametrize(("ratio", "left_out"), [("token", [1]), ("sequence", [0, 1])])
+def test_a_teacher_says_nothing_about_terms_outside_of_the_trust_region(ratio, left_out):
+    """Ratio 1.5 at the second token and in its action; mask 0.2; gap 1 against the moved policy."""
+    moved = OLD + torch.tensor([0.0, math.log(1.5), 0.0, 0.0, 0.0])
+    _, grad, _ = gradient(
+        PolicyGradient(ratio=ratio, mask=0.2, teacher=1.0),
+        moved,
+        advantages=torch.zeros(2),
+        teacher_logprobs=moved + 1.0,
+    )
+    assert grad == [0.0 if token in left_out else -0.5 for token in range(5)]
+
+
 def test_the_token_ratio_gives_each_token_its_own():
     moved = OLD + torch.tensor([0.1, 0.2, 0.0, -0.1, 0.0])
     value, grad, metrics = gradient(PolicyGradient(ratio="token"), moved)
