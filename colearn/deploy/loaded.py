@@ -22,6 +22,7 @@ from .client.protocol.errors import ServeError
 from .client.protocol.schema import parse
 from .export import export_run
 from .export.manifest import MANIFEST, read_manifest
+from .export.run_reader import agents_with_models
 from .serve.agent import ServedAgent
 from .serve.requests import observe, token_history
 
@@ -150,12 +151,12 @@ def _load(
     folder: Path, names: list[str] | None, step: Step, device: str, *, one: bool = False
 ) -> list[LoadedAgent]:
     exported = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{MANIFEST}"))}
+    held = list(exported or agents_with_models(folder))
+    if one and len(held) > 1:
+        raise ConfigError(f"{folder}: name one of its agents: {', '.join(held)}")
+    missing = [name for name in names or () if name not in held]
+    if missing:
+        raise ConfigError(f"{folder}: no agent '{missing[0]}'; {nearest(missing[0], held)}")
     with tempfile.TemporaryDirectory() as scratch:
         folders = exported or export_run(folder, Path(scratch) / "team", step=step, agents=names)
-        if one and len(folders) > 1:
-            raise ConfigError(f"{folder}: name one of its agents: {', '.join(folders)}")
-        missing = [name for name in names or () if name not in folders]
-        if missing:
-            known = nearest(missing[0], folders)
-            raise ConfigError(f"{folder}: no agent '{missing[0]}'; {known}")
         return [LoadedAgent(folders[name], device=device) for name in names or folders]

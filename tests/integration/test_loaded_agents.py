@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tiny import register, save_model
 
 import colearn
 from colearn.config import load_config
+from colearn.contract import View
 from colearn.deploy.export import export_run
 from colearn.errors import ConfigError
 from colearn.runs.record import RunFolder
@@ -134,11 +137,48 @@ def test_a_runs_team_says_without_an_export_what_the_trainer_says(run: Path) -> 
                 assert said.tokens == then.actions[name].tokens
 
 
-def test_one_agent_of_a_run_or_of_an_exported_team_is_named(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="name one of its agents: ada, ben"):
+def test_a_run_whose_agent_is_not_named_is_refused_before_anything_is_exported(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("colearn.deploy.loaded.export_run", lambda *_, **__: pytest.fail("export"))
+    with pytest.raises(ConfigError, match=r"run: name one of its agents: ada, ben$"):
         colearn.load_agent(run)
-    with pytest.raises(ConfigError, match="agents: unknown 'beni'; did you mean 'ben'"):
+    with pytest.raises(ConfigError, match="run: no agent 'beni'; did you mean 'ben'"):
         colearn.load_agent(run, "beni")
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A program with nothing to say."""
+
+    def act(self, view: View) -> str:
+        return "nothing"
+
+
+def test_a_team_of_one_model_and_a_program_has_one_agent(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        patch.setitem(sys.modules, "silent", sys.modules[__name__])
+        config = {
+            "task": {"name": "notes", "horizon": 1, "items": 3},
+            "algorithm": {"name": "mareinforce"},
+            "models": {"ada": {"path": save_model(tmp_path / "model")}},
+            "agents": {
+                "ada": {"model": "ada", "sampling": {"max_tokens": 6}},
+                "ben": {"program": {"name": "silent:Silent"}},
+            },
+            "train": {"environment_steps": 2, "episodes": 2},
+            "run": {"device": "cpu"},
+        }
+        Experiment(load_config(config), tmp_path / "run").run()
+        assert colearn.load_agent(tmp_path / "run", device="cpu").name == "ada"
+        with pytest.raises(ConfigError, match="no agent 'ben'"):
+            colearn.load_agent(tmp_path / "run", "ben")
+        (exported,) = export_run(tmp_path / "run", tmp_path / "team").values()
+        assert "trained together with `ben`" in (exported / "README.md").read_text()
+
+
+def test_one_agent_of_a_run_or_of_an_exported_team_is_named(run: Path, tmp_path: Path) -> None:
     export_run(run, tmp_path / "team", agents=["ben"])
     assert [one.name for one in (tmp_path / "team").iterdir()] == ["ben"]
     kept = colearn.load_agent(tmp_path / "team", "ben", device="cpu")

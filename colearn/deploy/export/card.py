@@ -62,7 +62,7 @@ def _header(manifest: AgentManifest, model: ModelSettings) -> str:
 
 
 def _introduction(trained: Trained, manifest: AgentManifest) -> str:
-    others = [f"`{agent}`" for agent in trained.agents if agent != manifest.agent]
+    others = [f"`{agent}`" for agent in trained.run.config.agents if agent != manifest.agent]
     team = f"together with {', '.join(others)}" if others else "alone"
     return (
         f"The agent `{manifest.agent}` of a team: it was trained {team}, acts on what it sees and\n"

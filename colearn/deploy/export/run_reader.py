@@ -29,7 +29,19 @@ class Trained:
 
     @property
     def agents(self) -> list[str]:
-        return list(self.run.config.agents)
+        """The agents that have a model of the run, not those that programs or endpoints play."""
+        return _with_models(self.run)
+
+
+def agents_with_models(folder: Path) -> list[str]:
+    """Read the names of a run's agents that can be exported. Errors: CheckpointError if the folder
+    contains no run."""
+    run_folder = open_run(folder)
+    return _with_models(resolve(run_folder.config(), agents=run_folder.record().agents))
+
+
+def _with_models(run: ResolvedRun) -> list[str]:
+    return [agent for agent, settings in run.config.agents.items() if settings.speaks]
 
 
 def read_trained(folder: Path, step: Step = "last") -> Trained:
