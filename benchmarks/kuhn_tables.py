@@ -1,6 +1,6 @@
 """Tabular self-play in Kuhn poker: convergence of `marshal` by setting.
 
-    python benchmarks/kuhn_tables.py [--seeds 4] [--roles | --rows]
+    python benchmarks/kuhn_tables.py [--seeds 4] [--first 0] [--roles | --rows]
 
 One number for each information state and action, Adam, PPO's clip and dual clip, and games drawn
 from the 30 ways in which one can end: what `marshal` does, without what a network adds. Prints
@@ -264,14 +264,14 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 
 
-def rows(seeds: int) -> None:
+def rows(seeds: range) -> None:
     """The rows with Eq. 3's weights and without; differences are paired by the seed."""
     for named, weighed in (("Eq. 3's weights", True), ("every turn alike", False)):
         print(f"| {named} | start | 1/4 | 1/2 | 3/4 | end | end less `marshal`'s, 95% interval |")
         print("|---|---|---|---|---|---|---|")
         first: Any = None
         for name, settings in ROWS.items():
-            played = [run(s, equal_trajectories=weighed, **settings)[:5] for s in range(seeds)]
+            played = [run(s, equal_trajectories=weighed, **settings)[:5] for s in seeds]
             runs = np.array(played)
             first = runs[:, -1] if first is None else first
             gap = estimate(list(runs[:, -1] - first))
@@ -282,14 +282,14 @@ def rows(seeds: int) -> None:
         print()
 
 
-def roles(seeds: int) -> None:
+def roles(seeds: range) -> None:
     """A mean by role against one for both, by the fee; differences are paired by the seed."""
     print("| weights | fee | by role | pooled | pooled less by role, 95% interval |")
     print("|---|---|---|---|---|")
     for weighed, fee in itertools.product((True, False), (0.0, 0.5, 1.0, 2.0)):
         held = {"kl": 0.5, "refresh": 10, "fee": fee, "equal_trajectories": weighed}
         apart, pooled = (
-            np.array([run(s, by_role=by_role, **held)[-1] for s in range(seeds)])
+            np.array([run(s, by_role=by_role, **held)[-1] for s in seeds])
             for by_role in (True, False)
         )
         gap = estimate(list(pooled - apart))
@@ -305,17 +305,19 @@ def roles(seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--roles", action="store_true", help="a mean by role against one for both")
     parser.add_argument("--rows", action="store_true", help="Tables 3, 7, 10 and 12 of MARSHAL")
     given = parser.parse_args()
+    seeds = range(given.first, given.first + given.seeds)
     if given.roles or given.rows:
-        (roles if given.roles else rows)(given.seeds)
+        (roles if given.roles else rows)(seeds)
         return
     print(
         "| settings | start | 1/4 | 1/2 | 3/4 | end | largest end |\n|---|---|---|---|---|---|---|"
     )
     for name, settings in CASES.items():
-        runs = np.array([run(seed, **settings)[:5] for seed in range(given.seeds)])
+        runs = np.array([run(seed, **settings)[:5] for seed in seeds])
         cells = " | ".join(f"{value:.3f}" for value in runs.mean(0))
         print(f"| {name} | {cells} | {runs[:, -1].max():.3f} |", flush=True)
 
