@@ -55,7 +55,7 @@ ROWS = {
         "search_teams.md",
         "| algorithm | seeds",
         "mhgpo_rr",
-        f"{SEARCH}, before the weights of Eq. 6",
+        SEARCH,
     ),
     "mhgpo_is": Row(
         "search_teams.md",
@@ -66,10 +66,10 @@ ROWS = {
     "mappo": Row("search_teams.md", "| algorithm | seeds", "mappo", SEARCH),
 }
 ROWS["marshal"] = Row(
-    "games.md",
-    "| iteration | 0 | 10 | 20 | 30 | 40 | 50 |",
-    "NashConv, 1,024 games an update",
-    "Kuhn poker by self-play, one seed, cut off; lower is better, uniform play has 0.917",
+    "paper_rows.md",
+    "| | start | 1/4 | 3/4 | end |",
+    "marshal",
+    "NashConv of Kuhn poker by self-play, three seeds; lower is better, uniform play has 0.917",
 )
 ROWS["mareinforce"] = Row(
     "propositions.md",
