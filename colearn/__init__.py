@@ -11,6 +11,7 @@
     write_report("out")                     the report of finished runs
     load_agent("out", "planner")            an agent of a run, or an exported one: .act, .chat
     load_team("out")                        all agents of a run, by name
+    evaluate(task, "agents")                the metrics of such agents on a task
     load_critic("critic-team")              a critic that was exported from a run
     LoadedCritic(...).score(episode)        its values, by agent and turn
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .deploy.loaded import load_agent, load_team
     from .entry.python.api import Trainer, train
     from .entry.python.compare import compare
+    from .entry.python.evaluate import evaluate
     from .entry.python.result import ComparisonResult, Result
     from .methods.values.loaded import LoadedCritic, load_critic
     from .runs.record import open_run, read_run
@@ -43,6 +45,7 @@ _HOMES = {
     "Experiment": "training.loop",
     "ComparisonResult": "entry.python.result",
     "compare": "entry.python.compare",
+    "evaluate": "entry.python.evaluate",
     "write_report": "runs.report",
     "open_run": "runs.record",
     "read_run": "runs.record",
@@ -68,6 +71,7 @@ __all__ = [
     "Tree",
     "__version__",
     "compare",
+    "evaluate",
     "load_agent",
     "load_config",
     "load_critic",

@@ -14,7 +14,7 @@ from colearn.contract import Sampling, TokenHistory, TokenRequest, WindowExceede
 from colearn.contract.types import Action
 from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError, nearest
-from colearn.rollout.agents import AgentSpec
+from colearn.rollout.agents import AgentSpec, Language
 from colearn.runs.record.checkpoints import Step
 
 from .client.protocol.conversation import read_conversation
@@ -57,6 +57,18 @@ class LoadedAgent:
     def context(self) -> int:
         """Maximum number of tokens in a history."""
         return self._served.context
+
+    @property
+    def player(self) -> Language:
+        """The agent as a player of evaluations. It shares no history with `act`."""
+        served = self._served
+        spec = AgentSpec(
+            sampling=served.sampling,
+            window=served.manifest.window,
+            chat=served.chat(served.manifest.system),
+            positions=served.context,
+        )
+        return Language(engine=self._engine, agent=self.name, spec=spec)
 
     def reset(self) -> None:
         """Forget the private history: the next observation begins an episode."""
@@ -140,11 +152,16 @@ def load_agent(
 
 
 def load_team(
-    source: str | Path, *, step: Step = "last", device: str = "auto"
+    source: str | Path,
+    agents: Sequence[str] | None = None,
+    *,
+    step: Step = "last",
+    device: str = "auto",
 ) -> dict[str, LoadedAgent]:
-    """Load all agents of a run, or of a folder of exported agents, by name. Arguments and errors:
-    as for `load_agent`."""
-    return {agent.name: agent for agent in _load(Path(source), None, step, device)}
+    """Load the named agents of a run, or of a folder of exported agents, by name; None: all.
+    Arguments and errors: as for `load_agent`."""
+    names = None if agents is None else list(agents)
+    return {agent.name: agent for agent in _load(Path(source), names, step, device)}
 
 
 def _load(

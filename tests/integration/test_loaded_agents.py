@@ -18,8 +18,9 @@ import colearn
 from colearn.config import load_config
 from colearn.contract import View
 from colearn.deploy.export import export_run
+from colearn.entry.python.result import Result
 from colearn.errors import ConfigError
-from colearn.runs.record import RunFolder
+from colearn.runs.record import RunFolder, read_run
 from colearn.training.evaluation.evaluate import evaluate_team
 from colearn.training.load_team import load_team as trainers_team
 from colearn.training.loop import Experiment
@@ -184,3 +185,33 @@ def test_one_agent_of_a_run_or_of_an_exported_team_is_named(run: Path, tmp_path:
     kept = colearn.load_agent(tmp_path / "team", "ben", device="cpu")
     fresh = colearn.load_agent(run, "ben", device="cpu")
     assert kept.act("build", seed=3).tokens == fresh.act("build", seed=3).tokens
+
+
+def test_agents_are_evaluated_as_their_run_evaluates_them(run: Path, tmp_path: Path) -> None:
+    """Sampled and greedy, on both splits, from the run and from the exported folder."""
+    export_run(run, tmp_path / "team")
+    task = {"name": "tiny:Notes", "horizon": 2, "items": 3}
+    result = Result(read_run(RunFolder(run)))
+    for settings in ({"split": "test"}, {"split": "train", "episodes": 5, "greedy": True}):
+        wanted = timeless(result.evaluate(**settings))
+        for agents in (run, tmp_path / "team", colearn.load_team(run, device="cpu")):
+            got = colearn.evaluate(task, agents, device="cpu", **settings)
+            assert timeless(got) == wanted
+    other = timeless(colearn.evaluate(task, run, device="cpu", seed=7))
+    assert other != timeless(result.evaluate())
+
+
+def timeless(metrics: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if name != "response_seconds"}
+
+
+def test_a_team_without_an_agent_for_a_seat_is_not_evaluated(folder: Path) -> None:
+    task = {"name": "tiny:Notes", "horizon": 2, "items": 3}
+    with pytest.raises(ConfigError, match="no agent 'ben'"):
+        colearn.evaluate(task, folder.parent, device="cpu")
+    with pytest.raises(ConfigError, match="agents: none for the task's 'ada'; load one for each"):
+        colearn.evaluate(task, {})
+    with pytest.raises(ConfigError, match=r"evaluation\.splt: "):
+        colearn.evaluate(task, folder.parent, splt="train")
+    with pytest.raises(ConfigError, match="exact: agents without their run are sampled"):
+        colearn.evaluate(task, folder.parent, exact=True)
