@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import Config, load_config
     from .contract.types import Tree
+    from .deploy.evaluate import evaluate
     from .deploy.loaded import load_agent, load_team
     from .entry.python.api import Trainer, train
     from .entry.python.compare import compare
-    from .entry.python.evaluate import evaluate
     from .entry.python.result import ComparisonResult, Result
     from .methods.values.loaded import LoadedCritic, load_critic
     from .runs.record import open_run, read_run
@@ -45,7 +45,7 @@ _HOMES = {
     "Experiment": "training.loop",
     "ComparisonResult": "entry.python.result",
     "compare": "entry.python.compare",
-    "evaluate": "entry.python.evaluate",
+    "evaluate": "deploy.evaluate",
     "write_report": "runs.report",
     "open_run": "runs.record",
     "read_run": "runs.record",

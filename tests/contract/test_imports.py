@@ -37,6 +37,7 @@ LAYERS = (
     ("deploy.export",),
     ("deploy.serve",),
     ("deploy.loaded",),
+    ("deploy.evaluate",),
     ("deploy.play",),
     ("entry.cli",),
     ("__main__",),

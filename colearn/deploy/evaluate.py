@@ -11,16 +11,16 @@ from colearn.config import build_algorithm, build_task, load_config
 from colearn.config.parts import build_part
 from colearn.contract import Cast
 from colearn.contract.checked_task import check_frame
-from colearn.deploy.loaded import LoadedAgent, load_team
+from colearn.entry.python.kinds import DataGiven, RewardGiven, TaskGiven
+from colearn.entry.python.named import Names
+from colearn.entry.python.settings import settings_from
 from colearn.errors import ConfigError, ShortTraceback
 from colearn.models.load import resolve_device
 from colearn.runs.record.checkpoints import Step
 from colearn.training.evaluation.evaluate import evaluate_team
 from colearn.training.processes import Processes
 
-from .kinds import DataGiven, RewardGiven, TaskGiven
-from .named import Names
-from .settings import settings_from
+from .loaded import LoadedAgent, load_team
 
 
 def evaluate(
