@@ -49,7 +49,8 @@ def load_config(
     if folders := _folders(data, source):
         find_in(*folders)
         data = located(data, folders)
-        data["run"] = {**(data.get("run") or {}), "folders": folders}
+        if isinstance(run := data.get("run") or {}, Mapping):
+            data["run"] = {**run, "folders": folders}
         overrides = located(_as_mapping(overrides), (os.getcwd(),))
     if _holds_suite(data):
         raise ConfigError(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tiny import register
 
 from colearn.config import Named, build_part, load_config
@@ -129,3 +131,16 @@ def test_half_of_a_surrogate_pair_in_a_mapping_is_named(sections: dict[str, Any]
         load_config({"task": "notes", "models": {"*": {"path": "x"}}, **sections})
     told = f"{key}: holds half of a surrogate pair, which is no text; correct it"
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("written", ["null ", 3, 0.5, True, ["seed"]])
+@pytest.mark.parametrize("section", ["run", "train", "models", "critic", "evaluation", "cast"])
+def test_a_section_of_a_file_that_is_no_section_is_one_line_with_its_name(
+    section: str, written: object, tmp_path: Path
+) -> None:
+    data = {"task": "str_build", "algorithm": "magrpo", "models": {"*": {"path": "tiny"}}}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump({**data, section: written}))
+    with pytest.raises(ConfigError, match=rf"^{section}[.:]") as raised:
+        load_config(path)
+    assert "\n" not in str(raised.value)
