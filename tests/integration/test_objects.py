@@ -311,8 +311,10 @@ def test_an_error_of_colearn_itself_keeps_its_whole_traceback(monkeypatch: Any) 
     assert traceback.extract_tb(told.value.__traceback__)[-1].name == "broken"
 
 
-def test_a_run_of_objects_is_evaluated_on_another_split(tmp_path: Path) -> None:
-    """The objects are given again, also after another run has used their names."""
+def test_a_run_of_objects_is_evaluated_on_another_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the result; and by another program, which has nothing but the run's folder and a task."""
     held = [{"prompt": "say one", "answer": "x"}]
     data = {"train": ROWS, "test": held}
     result = colearn.train(
@@ -320,6 +322,12 @@ def test_a_run_of_objects_is_evaluated_on_another_split(tmp_path: Path) -> None:
     )
     last = result.evaluate()
     assert last["return"] == pytest.approx(result.metrics["return"])
-    assert result.evaluate(split="train", greedy=True).keys() >= {"return", "turns"}
+    settings: dict[str, Any] = {"split": "train", "greedy": True}
+    wanted = result.evaluate(**settings)
     with pytest.raises(ConfigError, match=r"^evaluation\.splt: "):
         result.evaluate(splt="train")
+    monkeypatch.setattr("colearn.registry.given._given", {})
+    there = colearn.evaluate(TEAM, result.folder, data=data, reward=short, seed=3, **settings)
+    for name in ("return", "tokens_per_turn"):
+        assert there[name] == pytest.approx(wanted[name])
+    assert wanted["return"] != last["return"]
