@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from colearn.errors import ConfigError
-from colearn.text.launcher import world_size
 
 from .agent_settings import TrainedSampling
 from .resolved_run import ResolvedRun
@@ -19,8 +18,6 @@ def check_run(run: ResolvedRun) -> None:
     if run.algorithm.learns and run.config.train.staleness:
         check_stale(run)
     _ = run.value_models  # checks the critic
-    if run.algorithm.learns and run.parts.rollout.reads_critic:
-        check_reads_critic(run)
     run.generator.check(run)
     run.host.check(run)
 
@@ -136,26 +133,6 @@ def check_stale(run: ResolvedRun) -> None:
         raise ConfigError(
             "train.staleness: past selves change with the updates that rollouts run ahead of; "
             "set it to 0, or a cast without a pool"
-        )
-
-
-def check_reads_critic(run: ResolvedRun) -> None:
-    """Check a rollout shape that reads the critic. Errors: ConfigError if the critic is not a model
-    of its own in the run's only process, or if it changes while trees grow."""
-    shape = type(run.parts.rollout).__name__
-    why = None
-    if run.heads:
-        why = "critic.share: values of heads on the actors are read in the update alone"
-    elif run.config.train.staleness:
-        why = "train.staleness: the critic changes while trees grow ahead of their updates"
-    elif run.config.run.host.name != "local":
-        why = "run.host: a critic in another process is read in the update alone"
-    elif world_size() > 1:
-        why = "run: several processes read a critic together, and each grows trees of its own"
-    if why is not None:
-        raise ConfigError(
-            f"{why}, and {shape} reads the critic between them; set algorithm.rollout.where to "
-            "random, or algorithm.rollout.name to another shape"
         )
 
 

@@ -54,7 +54,7 @@ from .network_key import NetworkKey
 from .player import ActionRequest, Acts, Cast, Player, SampledAction, View, text_of
 from .reward import RewardFunction
 from .reward_credit import Credit, Paid
-from .rollout import Rollout, Round, Uncertainty
+from .rollout import Rollout, Round
 from .task import DecPOMDP, joint_observations
 from .tracker import Tracker
 from .weight_sync import WeightUpdate
@@ -119,7 +119,6 @@ __all__ = [
     "TokenValues",
     "Tokenize",
     "Tracker",
-    "Uncertainty",
     "UpdateEvent",
     "ValueLoss",
     "Values",

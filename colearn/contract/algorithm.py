@@ -188,12 +188,6 @@ class Algorithm(ABC):
             )
         if parts.rollout.cuts:
             _check_cuts(parts)
-        if parts.rollout.reads_critic and (parts.critic is None or not parts.critic.of_state):
-            raise ConfigError(
-                f"rollout.where: {type(parts.rollout).__name__} forks where values V of histories "
-                f"were wrong, and {name} has {_values(value)}; set it to random, or "
-                "algorithm.name to one with a critic of v values, such as collm_cc"
-            )
         if parts.critic is not None and parts.critic.read_once:
             _check_read_once(parts, name)
         if parts.advantage.by_token and not parts.loss.by_token:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from colearn.contract.bounds import check_bounds
-from colearn.contract.types import Node, Tree
-
-Uncertainty = Callable[[Sequence[Tree[Any]]], Sequence[Mapping[tuple[int, ...], float]]]
-"""Function that measures how unsure a critic is at the nodes of every tree. The results are keyed
-by the node's path; a node without an entry was not measured."""
+from colearn.contract.types import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +28,14 @@ class Round:
 
 
 class Rollout(ABC):
-    """A rollout shape: a stateless frozen dataclass that makes the six decisions listed below.
+    """A rollout shape: a stateless frozen dataclass that makes the five decisions listed below.
 
     Other code (the grower) extends the tree from the nodes that have no children. The shape decides
     how many trees an item has (`trees`), how many actions to draw at a node (`samples`), how to
     pair them (`joint_actions`), what to try after the first outcomes (`next_round`), and which
-    children continue (`continues`). Once the tree has ended, the shape decides at which nodes
-    further joint actions are drawn (`further`). AT-GRPO's greedy tree scores each agent's candidate
-    actions, one agent after another, and keeps the best candidate. MHGPO's forks draw several
-    actions of one agent, which is chosen for each item.
+    children continue (`continues`). AT-GRPO's greedy tree scores each agent's candidate actions,
+    one agent after another, and keeps the best candidate. MHGPO's forks draw several actions of one
+    agent, which is chosen for each item.
 
     The argument `rng` of a decision is a random generator that depends only on the seed, the place
     in the tree and, if a round has been executed, its `candidate_of`.
@@ -102,31 +97,6 @@ class Rollout(ABC):
         """The children to expand further, as indices into the joint actions of all rounds; all by
         default."""
         return range(sum(len(tried_round.joint_actions) for tried_round in tried))
-
-    @property
-    def revisits(self) -> bool:
-        """Whether a tree that has ended may grow further."""
-        return type(self).further is not Rollout.further
-
-    @property
-    def reads_critic(self) -> bool:
-        """Whether `further` needs the critic's uncertainty."""
-        return False
-
-    def further(
-        self,
-        visited: Sequence[Node[Any]],
-        unsure: Sequence[float | None],
-        rng: np.random.Generator,
-    ) -> Mapping[int, Mapping[str, int]]:
-        """The nodes at which further joint actions are drawn, once all branches of the tree have
-        ended: for each, by its index in `visited`, the number of further actions that each acting
-        agent draws. Called once per tree; by default, there are none.
-
-        visited: the nodes at which agents have acted, ordered by turn and path. unsure: the
-        critic's uncertainty at these nodes; None if it was not measured.
-        """
-        return {}
 
     @property
     def group_size(self) -> int:

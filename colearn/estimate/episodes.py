@@ -75,14 +75,8 @@ def rehearse(script: Script, shape: Rollout, specs: Mapping[str, AgentSpec]) -> 
     for agent in dict.fromkeys(agent for turn in script for agent in turn.seen):
         players.setdefault(agent, _Program(Action(_WORD * longest)))
     task = _Played(script, tuple(players))
-    trees, counts = grow(task, [script], players, shape, seed=0, uncertainty=_equally_unsure)
+    trees, counts = grow(task, [script], players, shape, seed=0)
     return Rehearsed(trees, counts, asked, drawn)
-
-
-def _equally_unsure(trees: Sequence[Tree[Any]]) -> list[dict[tuple[int, ...], float]]:
-    """Return equal uncertainties for all nodes. A shape that forks at the least certain nodes then
-    forks as early as its budget allows, so that its branches are long."""
-    return [{node.path: 1.0 for node in tree.nodes} for tree in trees]
 
 
 class _Played(DecPOMDP[Script, int]):

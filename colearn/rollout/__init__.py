@@ -7,7 +7,6 @@ NAMES = {
     "tree": "shapes:KaryTree",
     "cross": "shapes:Cross",
     "fork_on": "forks:ForkOn",
-    "forked_chain": "forked_chain:ForkedChain",
     "greedy_tree": "greedy_tree:GreedyTree",
     "fork_on_first": "forks:ForkOnFirst",
     "independent": "forks:Independent",

@@ -14,7 +14,7 @@ from colearn.contract import ActionRequest, TokenAnswer
 from .counts import Counts
 from .executors import Beside, CallingThread, run_in
 from .grow_tree import advance, first_error
-from .growth import Branch, Growth
+from .growth import Growth
 from .quick_calls import QuickCalls
 
 AT_ONCE = 256
@@ -24,14 +24,12 @@ calls."""
 
 def grow_freely(
     growths: Sequence[Growth],
-    resumed: Sequence[Sequence[Branch]] | None = None,
     *,
     counts: Counts,
     greedy: bool = False,
     pool: Executor | None = None,
 ) -> None:
-    """Grow every tree to its end, from its root, or further from its nodes in `resumed`. All
-    branches advance independently.
+    """Grow every tree from its root to its end. All branches advance independently.
 
     Requests join the batch that their engine is decoding, so batches depend on timing. Samples do
     not depend on timing, except for rounding within a batch.
@@ -39,12 +37,8 @@ def grow_freely(
     Errors: TaskError if the task violates its contract; ConfigError from a generator.
     """
     caller = CallingThread()
-    before = len(growths)  # roots are no joint actions
-    if resumed is not None:
-        before = sum(len(growth.nodes) for growth in growths)
-    else:
-        for growth in growths:
-            growth.prepare()
+    for growth in growths:
+        growth.prepare()
 
     async def act(request: ActionRequest) -> list[TokenAnswer]:
         answers = await request.player.act(replace(request, greedy=True) if greedy else request)
@@ -56,9 +50,8 @@ def grow_freely(
     async def grow_all(beside: Beside, step: Beside) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for number, growth in enumerate(growths):
-                    live = None if resumed is None else resumed[number]
-                    group.create_task(advance(growth, act, beside=beside, step=step, resumed=live))
+                for growth in growths:
+                    group.create_task(advance(growth, act, beside=beside, step=step))
         except BaseExceptionGroup as failures:
             raise first_error(failures) from None
 
@@ -71,4 +64,4 @@ def grow_freely(
         if pool is not None:
             step = partial(run_in, pool)
         caller.run(grow_all(partial(calls, threads), step))
-    counts.joint_actions += sum(len(growth.nodes) for growth in growths) - before
+    counts.joint_actions += sum(len(growth.nodes) - 1 for growth in growths)  # without roots

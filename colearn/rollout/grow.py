@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Literal
 
-from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
+from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
 from colearn.contract.part_errors import calling_part
 from colearn.contract.seeding import derive_rng
 from colearn.contract.types import Tree
-from colearn.errors import ConfigError
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.rollout.agents.cast.seats import Own
 
 from .counts import Counts
 from .free_order import grow_freely
-from .growth import Branch, Growth
+from .growth import Growth
 from .lockstep import grow_in_lockstep
 
 Order = Literal["lockstep", "free"]
@@ -37,7 +36,6 @@ def grow(
     pool: Executor | None = None,
     order: Order = "lockstep",
     at_once: int | None = None,
-    uncertainty: Uncertainty | None = None,
 ) -> tuple[list[Tree[Any]], Counts]:
     """Play the episodes of every item to the end. The seed and the episode numbers determine all
     randomness.
@@ -45,8 +43,7 @@ def grow(
     `cast` assigns `players`, by name, to the task's agents. With `order` "lockstep", all trees
     advance turn by turn, and results are repeatable bit for bit. With `order` "free", no tree waits
     for another tree. `at_once` is the maximum number of items whose trees grow together (None:
-    unlimited). This maximum also limits the size of the generators' caches. `uncertainty` is for
-    shapes that read a critic (`Rollout.reads_critic`).
+    unlimited). This maximum also limits the size of the generators' caches.
 
     Errors: TaskError if the task violates its contract; ConfigError from a generator.
     """
@@ -63,8 +60,6 @@ def grow(
             )
         )
         grow_trees(growths)
-        if any(growth.shape.revisits for growth in growths):
-            _grow_further(grow_trees, growths, uncertainty)
         trees += [growth.tree() for growth in growths]
     return trees, counts
 
@@ -80,20 +75,13 @@ def plant(
     cast: Cast,
     first: int,
 ) -> Iterator[Growth]:
-    """Create the trees of every item, before growth; `first` is the number of the first episode.
-    Errors: ConfigError if a tree's shape reads the critic and `shape`, which is checked when a run
-    is resolved, does not."""
+    """Create the trees of every item, before growth; `first` is the number of the first episode."""
     agents = tuple(task.agents)
     for episode, item in enumerate(items, start=first):
         seats = cast.seats(item, episode, agents, tuple(players), derive_rng(seed, "cast", episode))
         with calling_part("algorithm.rollout", shape):
             shapes = shape.trees(item, agents, derive_rng(seed, "trees", episode))
         for member, tree_shape in enumerate(shapes):
-            if tree_shape.reads_critic and not shape.reads_critic:
-                raise ConfigError(
-                    f"rollout.trees: {type(shape).__name__} plants a {type(tree_shape).__name__} "
-                    "that reads the critic; return True from its reads_critic, too"
-                )
             yield Growth(
                 task,
                 item,
@@ -105,26 +93,3 @@ def plant(
                 episode=episode,
                 member=member,
             )
-
-
-def _grow_further(
-    grow_trees: Callable[[Sequence[Growth], Sequence[Sequence[Branch]]], None],
-    growths: Sequence[Growth],
-    uncertainty: Uncertainty | None,
-) -> None:
-    """Grow the trees of shapes that choose nodes of a grown tree further. Errors: TypeError if such
-    a shape reads a critic and there is none."""
-    growths = [growth for growth in growths if growth.shape.revisits]
-    unsure: Sequence[Mapping[tuple[int, ...], float]] = [{}] * len(growths)
-    readers = [growth.shape for growth in growths if growth.shape.reads_critic]
-    if readers:
-        if uncertainty is None:
-            raise TypeError(f"{type(readers[0]).__name__} needs a critic's uncertainty")
-        unsure = uncertainty([growth.tree() for growth in growths])
-    grow_trees(
-        growths,
-        [
-            growth.resume(uncertainties)
-            for growth, uncertainties in zip(growths, unsure, strict=True)
-        ],
-    )

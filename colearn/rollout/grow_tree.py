@@ -36,19 +36,16 @@ async def advance(
     beside: Beside,
     step: Beside,
     listener: GrowthListener | None = None,
-    resumed: Sequence[Branch] | None = None,
 ) -> None:
-    """Grow one tree until all branches have ended: from its root, or further from the nodes
-    `resumed`. `step` runs the task's transitions, and `beside` runs the task's other methods.
+    """Grow one tree from its root until all branches have ended. `step` runs the task's
+    transitions, and `beside` runs the task's other methods.
 
     Errors: TaskError if the task violates its contract; any error of `act`. After the first error,
     all other requests are cancelled.
     """
-    live = resumed
-    if live is None:
-        live = await beside(growth.start)
-        if listener is not None:
-            await listener.grown(growth.nodes[0])
+    live: list[Branch] = await beside(growth.start)
+    if listener is not None:
+        await listener.grown(growth.nodes[0])
     try:
         async with asyncio.TaskGroup() as group:
             _Branches(growth, act, beside, step, listener, group).go_on(live)

@@ -7,7 +7,6 @@ function of (seed, episode, path), so results do not depend on the order of bran
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -70,17 +69,6 @@ class Growth:
         self.nodes: list[Node[Any]] = []
         """Nodes in the order in which they were added."""
         self._drawn = self._joined = 0
-        self._visited: list[Branch] = []
-        """Nodes at which agents have acted; kept only for a shape that chooses among them."""
-        self._further: dict[int, Mapping[str, int]] = {}
-        """Numbers of further actions (`Rollout.further`), by the index of the node."""
-        self._sampled: Counter[tuple[int, str]] = Counter()
-        """Numbers of actions that were requested, by the index of the node and the seat. Further
-        actions at a node have seeds of their own, also where not all were executed."""
-        self._executed: Counter[int | None] = Counter()
-        """Numbers of joint actions that had been executed when the tree was resumed, by the index
-        of the node."""
-        self._revisits = shape.revisits
         self._adding = threading.Lock()
 
     @property
@@ -102,34 +90,18 @@ class Growth:
         )
         return self._add([(self._observed(root, {}), {})])
 
-    def resume(self, unsure: Mapping[tuple[int, ...], float]) -> list[Branch]:
-        """Return the nodes from which a tree that has ended grows further; `unsure` is the critic's
-        uncertainty by path. A tree is resumed only once."""
-        visited = sorted(self._visited, key=lambda at: (at[0].turn, at[0].path))
-        self._visited, self._revisits = [], False
-        nodes = [node for node, _ in visited]
-        doubts = [unsure.get(node.path) for node in nodes]
-        with calling_part("algorithm.rollout", self.shape):
-            chosen = self.shape.further(nodes, doubts, self._rng(self.nodes[0]))
-        self._further = {nodes[place].index: counts for place, counts in chosen.items()}
-        self._executed = Counter(node.parent for node in self.nodes)
-        return [visited[place] for place in chosen]
-
     def requests(self, at: Branch) -> list[ActionRequest]:
         """Return the requests to the players of a node's acting agents. Errors: ConfigError if the
         tree is too large."""
         node, answers = at
         with calling_part("algorithm.rollout", self.shape):
-            counts = self._further.get(node.index) or self.shape.samples(node)
+            counts = self.shape.samples(node)
         self._drawn += sum(counts.values())
         check_size(self._drawn, self.shape, node.turn)
         requests = []
         for seat, observation in node.observations.items():
-            first = self._sampled[node.index, seat]
-            self._sampled[node.index, seat] += counts[seat]
             seeds = tuple(
-                action_seed(self.seed, self.key, node.path, seat, first + k)
-                for k in range(counts[seat])
+                action_seed(self.seed, self.key, node.path, seat, k) for k in range(counts[seat])
             )
             before = None if observation.fresh else answers.get(seat)
             requests.append(
@@ -184,8 +156,7 @@ class Growth:
                 for seat, options in candidates.items()
             }
         children = list[Branch]()
-        first = self._executed[node.index] + earlier
-        for number, chosen in enumerate(following.joint_actions, start=first):
+        for number, chosen in enumerate(following.joint_actions, start=earlier):
             acting = {seat: candidates[seat][k] for seat, k in chosen.items()}
             acted = {seat: node.acted.get(seat, 0) + 1 for seat in acting}
             child = Node(
@@ -265,10 +236,7 @@ class Growth:
                 for index, (node, answers) in enumerate(branches, start=first)
             ]
             self.nodes += [node for node, _ in added]
-        live = [at for at in added if not (at[0].terminal or at[0].cut)]
-        if self._revisits:
-            self._visited += live
-        return live
+        return [at for at in added if not (at[0].terminal or at[0].cut)]
 
     def _rng(self, at: Node[Any], tried: Sequence[Round] = ()) -> np.random.Generator:
         """The random generator of the shape's decisions at a node (`Rollout`)."""

@@ -44,25 +44,22 @@ class _Turn:
 
 def grow_in_lockstep(
     growths: Sequence[Growth],
-    resumed: Sequence[Sequence[Branch]] | None = None,
     *,
     counts: Counts,
     greedy: bool = False,
     pool: Executor | None = None,
 ) -> None:
-    """Grow every tree to its end, from its root, or further from its nodes in `resumed`. All
-    branches of all trees advance together, turn by turn.
+    """Grow every tree from its root to its end. All branches of all trees advance together, turn
+    by turn.
 
     The requests of a turn form one batch per engine, in the order of trees and paths, so results
     are repeatable bit for bit. Steps run in `pool`, if there is one.
 
     Errors: TaskError if the task violates its contract; ConfigError from an engine.
     """
-    if resumed is None:
-        for growth in growths:
-            growth.prepare()
-        resumed = [growth.start() for growth in growths]
-    turns = [_Turn(n, growths[n], at) for n, live in enumerate(resumed) for at in live]
+    for growth in growths:
+        growth.prepare()
+    turns = [_Turn(n, growth, at) for n, growth in enumerate(growths) for at in growth.start()]
     at_once = all(growth.task.steps_at_once for growth in growths)
     with ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step") as threads:
         steps = _Steps(pool, threads if at_once else None)

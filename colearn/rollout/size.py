@@ -54,17 +54,12 @@ def largest_iteration(
 def joint_actions(shape: Rollout, acting: Sequence[str], horizon: int) -> int:
     """Returns the number of joint actions of a tree whose branches all reach the horizon. At every
     node, the same agents act."""
-    nodes = [_node(acting, turn) for turn in range(horizon)]
     total, width = 0, 1
-    for node in nodes:
+    for turn in range(horizon):
         with calling_part("algorithm.rollout", shape):
-            children, continuing = _expand(shape, node)
+            children, continuing = _expand(shape, _node(acting, turn))
         total += width * children
         width *= continuing
-    if shape.revisits:
-        with calling_part("algorithm.rollout", shape):
-            further = shape.further(nodes, [1.0] * horizon, _rng())
-        total += sum(max(counts.values()) * (horizon - turn) for turn, counts in further.items())
     return total
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout, Uncertainty
+from colearn.contract import Cast, Credit, DecPOMDP, Player, Rollout
 from colearn.contract.seeding import derive_rng, derive_seed
 from colearn.contract.types import Tree
 from colearn.rollout.counts import Counts
@@ -49,8 +49,6 @@ class Experience:
     processes: Processes
     at_once: int | None = None
     """Maximum number of episodes that grow at the same time in each process; None: all."""
-    uncertainty: Uncertainty | None = None
-    """The critic's uncertainty, for a rollout shape that reads it."""
 
     def draw(self, at: TrainingPoint) -> list[Any]:
         """Returns the next items of an endless sequence of shuffled passes over all items."""
@@ -83,7 +81,6 @@ class Experience:
             pool=pool,
             order=self.order,
             at_once=self.at_once,
-            uncertainty=self.uncertainty,
         )
 
     def take(

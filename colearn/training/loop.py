@@ -133,7 +133,6 @@ class Experiment:
             order=run.config.run.order,
             processes=self.processes,
             at_once=run.config.train.at_once,
-            uncertainty=None if self.updater is None else self.updater.surprise,
         )
 
     def _publish(self) -> None:

@@ -98,15 +98,13 @@ class Critics(Reader):
                         rows[model].setdefault(number, []).append(row)
         return rows
 
-    def values(
-        self, trees: Trees, learns: Learns = anybody, item_means: ItemMeans | None = None
-    ) -> list[AgentValues]:
+    def values(self, trees: Trees, item_means: ItemMeans | None = None) -> list[AgentValues]:
         """Computes the values of every tree with the current weights, without gradient.
         `item_means` are the means of earlier iterations, if they are part of the values."""
         means = None
         if item_means is not None:
             means = [item_means.of_tree(self.critic, tree) for tree in trees]
-        rows = self.rows(trees, learns, means, training=False)
+        rows = self.rows(trees, baselines=means, training=False)
         values = list(self.read(trees, rows, range(len(trees))).values())
         if item_means is None or means is None:
             return values

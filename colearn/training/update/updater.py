@@ -33,7 +33,6 @@ from .critic_line import critic_line
 from .metrics import Kept, update_metrics
 from .objective import ActorObjective
 from .random_rewards import rewards_are_random
-from .surprise import Surprise
 from .value_scale import head_returns
 
 Epochs = Sequence[Sequence[Sequence[int]]]
@@ -113,18 +112,6 @@ class Updater:
     checkpoints. Always False if no part needs the detection (`if_deterministic`)."""
     changing: Callable[[], None] = lambda: None
     """Called before each change to a model's state."""
-
-    @property
-    def surprise(self) -> Surprise | None:
-        """The surprise of the current critic; None if no value model estimates V(h)."""
-        if self.critic is None or not self.critic.critic.of_state:
-            return None
-        return Surprise(
-            parts=self.parts,
-            critics=self.critic,
-            learns=self.actors.learns,
-            item_means=self.item_means if self.item_baseline else None,
-        )
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None

@@ -22,7 +22,6 @@ from colearn.estimate.machine import read_machine
 from colearn.estimate.script import Script, read_script, read_scripts
 from colearn.registry import task_class
 from colearn.rollout.agents import AgentSpec
-from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.tasks.wrappers import Discussion, Pipeline
 from colearn.training.learners.kinds import Local
@@ -281,8 +280,6 @@ def rehearsed(shape: Any, script: Script) -> Rehearsed:
         (Parallel(3), [1, 3], 6),
         # K^m + K^(mH) with two agents: 9 + 81
         (Cross(3), [1, 9], 90),
-        # a chain, then two further branches from the root, which is asked once more
-        (ForkedChain(k=3, budget=4), [2, 3], 6),
     ],
 )
 def test_a_shape_costs_what_it_says(

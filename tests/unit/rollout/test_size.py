@@ -9,7 +9,6 @@ from tiny import Notes, register
 
 from colearn.config import load_config, resolve
 from colearn.contract import Rollout
-from colearn.rollout.forked_chain import ForkedChain
 from colearn.rollout.forks import Independent
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -29,8 +28,6 @@ TEAM = ("ada", "ben")
         (KaryTree(k=2), 1, 2),
         (Cross(k=2), 2, 4 + 16),
         (GreedyTree(k=3), 4, 2 * 4 * 3),  # N T K
-        (ForkedChain(k=4, budget=8), 1, 1 + 3),
-        (ForkedChain(k=3, budget=2, where="random"), 3, 3 + 2),  # only the last turn fits
     ],
 )
 def test_a_tree_s_joint_actions_follow_from_its_shape(
