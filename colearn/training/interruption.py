@@ -58,15 +58,10 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)
 
-    def hold(self) -> None:
-        """Defer `Interrupted`, from this call until the end of the `held` block."""
-        self._held = True
-
     @contextmanager
-    def held(self, *, at_once: bool = True) -> Iterator[None]:
-        """Defers `Interrupted` to the end of the block; with `at_once=False`, `Interrupted` is
-        deferred only after a call of `hold`."""
-        before, self._held = self._held, self._held or at_once
+    def held(self) -> Iterator[None]:
+        """Defers `Interrupted` to the end of the block."""
+        before, self._held = self._held, True
         try:
             yield
         finally:

@@ -109,8 +109,6 @@ class Experiment:
         self._resumed, self._started = resume, False
         self._pool: StepWorkers | None = None
         self.interruption = Interruption(self.processes)
-        if self.updater is not None:
-            self.updater.changing = self.interruption.hold
 
     def _experience(self, items: Sequence[Any]) -> Experience:
         run = self.team.run
@@ -319,7 +317,7 @@ class Experiment:
         if not self.team.run.config.train.staleness:
             with self._kept_if_lost():
                 self.team.rest()
-        with self._kept_if_lost(), self.interruption.held(at_once=not self._abandons):
+        with self._kept_if_lost(), self.interruption.held():
             metrics = self._update(updater, trees, counts, started, rolled)
         switches.check("the code of the algorithm's parts")
         return metrics
@@ -337,14 +335,6 @@ class Experiment:
         if line is not None:
             note(f"train.environment_steps: {line}")
 
-    @property
-    def _abandons(self) -> bool:
-        """Whether an interrupted update can be abandoned before it changes a model; the resumed run
-        then repeats the update. False if the update uses experience that was rolled out ahead, or
-        if models in other threads or processes change at the same time."""
-        local = self.team.run.config.run.learner.name == "local"
-        return local and self.team.serial and not self.team.run.config.train.staleness
-
     def _update(
         self,
         updater: Updater,
@@ -355,14 +345,9 @@ class Experiment:
     ) -> dict[str, float]:
         """Run the part of an iteration that changes the state, and write its line of metrics."""
         progress, train = self.progress, self.team.run.config.train
-        try:
-            metrics = updater.update(
-                trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
-            )
-        except Interrupted:  # before a model has changed; the next step repeats the update
-            restore_parts(progress, self.team.run, updater)
-            raise
-        self.interruption.hold()
+        metrics = updater.update(
+            trees, progress.iteration, self._at.done, self.experience.sampled_at(self._at)
+        )
         settle_cast(self.team, trees)
         store_parts(progress, self.team.run, updater)
         progress.iteration += 1

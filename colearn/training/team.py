@@ -57,11 +57,6 @@ class Team:
         players = self.players.items()
         return next(n for n, p in players if isinstance(p, Language) and p.engine is engine)
 
-    @property
-    def serial(self) -> bool:
-        """Whether models are updated sequentially, in the calling thread."""
-        return self.together is one_by_one
-
     def publish(self) -> None:
         """Load the learners' current weights into every engine."""
         for engine in self.engines:

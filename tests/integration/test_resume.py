@@ -374,31 +374,6 @@ def test_a_run_told_to_stop_keeps_its_state_and_goes_on_from_there(
     assert_same_run(whole, folder)
 
 
-def test_a_signal_before_an_update_changes_a_model_is_answered_at_once(
-    models, whole, tmp_path, monkeypatch
-):
-    folder, config = tmp_path / "run", config_of(models, run={"checkpoint_every": None})
-    experiment = Experiment(config, folder)
-    accumulate, begun = NetworkLearner.accumulate, []
-
-    def told(self, *given):
-        if experiment.progress.iteration == 1:
-            begun.append(self)
-            signal.raise_signal(signal.SIGTERM)
-        return accumulate(self, *given)
-
-    monkeypatch.setattr(NetworkLearner, "accumulate", told)
-    with pytest.raises(Interrupted):
-        experiment.run()
-    monkeypatch.undo()
-    register(monkeypatch, notes="tiny:Notes")
-    assert len(begun) == 1, "no gradient was computed after the signal"
-    again = Experiment(config, folder, resume=True)
-    assert again.progress.iteration == 1
-    again.run()
-    assert_same_run(whole, folder)
-
-
 def test_a_signal_in_an_update_says_that_it_is_heard(models, tmp_path, monkeypatch, capfd):
     experiment = Experiment(config_of(models), tmp_path / "run")
     step = NetworkLearner.step

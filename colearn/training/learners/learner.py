@@ -87,8 +87,7 @@ class NetworkLearner(Learner):
 
     @updates
     def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
-        """As in the base class. An error or an interruption leaves no gradient, so that the update
-        can be repeated."""
+        """As in the base class. An error leaves no gradient."""
         try:
             with self.optimizer.passes():
                 return self._accumulated(rows, objective)

@@ -139,17 +139,15 @@ class Reader(ABC):
         done: float,
         *,
         together: Together = one_by_one,
-        changing: Callable[[], None] = lambda: None,
     ) -> dict[NetworkKey, StepResult]:
         """Take one optimiser step of each model on its rows of the trees `numbers`.
 
         objective: returns the objective of a model's rows; None: the model takes no step. done: the
-        used fraction of the training budget. changing: called before each step.
+        used fraction of the training budget.
         """
 
         def step(learner: Learner, rows: Sequence[Row], objective: Objective) -> StepResult:
             accumulated = learner.accumulate(rows, objective)
-            changing()
             return StepResult(accumulated, learner.step(done))
 
         steps: dict[NetworkKey, Callable[[], StepResult]] = {}

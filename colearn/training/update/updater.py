@@ -110,8 +110,6 @@ class Updater:
     random_rewards: bool = False
     """Whether random rewards were detected, up to and including this iteration; saved in
     checkpoints. Always False if no part needs the detection (`if_deterministic`)."""
-    changing: Callable[[], None] = lambda: None
-    """Called before each change to a model's state."""
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
@@ -208,13 +206,11 @@ class Updater:
         """Set the scale of the value heads from this iteration's returns."""
         settings = work.parts.value_loss
         if self.given is not None and self.critic is not None and first:
-            self.changing()
             self.given.recentre(self.critic, work.trees, self._read(work))
         elif settings.rescale and not still:
             for learner, earned in head_returns(
                 self._heads, self.actors.learns, work.trees, work.baselines
             ):
-                self.changing()
                 learner.observe(earned, expectile(earned, settings.expectile))
 
     def _fix_advantages(self, work: UpdateState, *, still: bool) -> None:
@@ -292,7 +288,7 @@ class Updater:
         """Take one step of the critic, then one step of each of the actors `models`, on the trees
         `numbers`."""
         parts, ready = work.parts, work.fixed
-        fit = partial(Reader.fit, done=work.done, together=together, changing=self.changing)
+        fit = partial(Reader.fit, done=work.done, together=together)
         steps: Steps = {}
         # 9
         if critic is not None:
@@ -333,7 +329,6 @@ class Updater:
         """Copy the policies into the references every `loss.reference_update_every` iterations."""
         refresh = self.parts.loss.reference_update_every
         if refresh is not None and (iteration + 1) % refresh == 0:
-            self.changing()
             for reference in self.references.values():
                 reference.copy_weights()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from colearn.config import Config, ResolvedRun, load_config, resolve
+from colearn.contract.host import one_by_one
 from colearn.errors import ConfigError
 from colearn.training.hosts import ray_workers
 from colearn.training.hosts.kinds import Ray
@@ -155,5 +156,5 @@ def test_without_a_number_of_cpus_processes_have_equal_shares_of_the_clusters(
 @pytest.mark.parametrize("threads", [False, True])
 def test_models_on_bases_of_their_own_update_at_once_if_they_may(threads: bool) -> None:
     team = load_team(config({"name": "local", "threads": threads}))
-    assert team.serial is not threads
+    assert (team.together is one_by_one) is not threads
     team.close()

@@ -50,29 +50,6 @@ def test_a_change_is_made_whole_before_the_run_ends() -> None:
     assert done == ["inner", "outer"]
 
 
-def test_what_may_be_abandoned_ends_at_once_until_it_changes_something() -> None:
-    done = []
-    with pytest.raises(Interrupted), interruption() as one, one.held(at_once=False):
-        signal.raise_signal(signal.SIGTERM)
-        done.append("rest")
-    with pytest.raises(Interrupted), interruption() as one:
-        with one.held(at_once=False):
-            one.hold()
-            signal.raise_signal(signal.SIGTERM)
-            done.append("changed")
-        done.append("after")
-    assert done == ["changed"]
-
-
-def test_the_next_block_may_be_abandoned_again() -> None:
-    with interruption() as one:
-        with one.held(at_once=False):
-            one.hold()
-        with pytest.raises(Interrupted), one.held(at_once=False):
-            signal.raise_signal(signal.SIGTERM)
-            raise AssertionError("it was not abandoned")
-
-
 def test_a_second_signal_ends_even_a_change() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt) as raised, interruption() as one, one.held():

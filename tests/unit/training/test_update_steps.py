@@ -191,14 +191,3 @@ def test_rows_have_the_temperature_at_which_their_trees_were_sampled() -> None:
     assert {row.temperature for row in learner.rows} == {0.75}
     updater.update(episodes(0.0, 4.0), 0, 0.5)
     assert {row.temperature for row in learner.rows} == {0.5}
-
-
-def test_what_may_be_abandoned_ends_before_the_first_model_changes() -> None:
-    """An interruption is deferred from `changing` on, so it must come before every change."""
-    events: list[str] = []
-    updater = team_of(CoLLMCC(**PLAIN), events, epochs=2)
-    updater.changing = lambda: events.append("held back")
-    updater.update(episodes(0.0, 4.0), 0)
-    changes = [n for n, event in enumerate(events) if event.endswith((" steps", " observes"))]
-    assert len(changes) == 6
-    assert all(events[n - 1] == "held back" for n in changes)
