@@ -71,8 +71,7 @@ def play(folder: Path, team: int, seed: int, steps: int, temperature: float = 1.
     """Record the episodes of an untrained team."""
     settings = settings_of(team, seed, steps)
     settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
-    model = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 1, "minibatch": 256}
-    settings["models"]["*"] |= model
+    settings["models"]["*"] |= {"learning_rate": 1e-12, "schedule": "constant"}
     settings["agents"]["*"]["sampling"]["temperature"] = temperature
     settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
     settings["evaluation"] |= {"every": 10**6, "episodes": 8}

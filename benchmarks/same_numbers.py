@@ -183,11 +183,6 @@ def lora() -> dict[str, Any]:
     return {"*": {"path": model(), "learning_rate": 1e-2, "lora": {"rank": 2}}}
 
 
-def own_schedule(**changes: Any) -> dict[str, Any]:
-    two = {"path": model(), "learning_rate": 1e-3}
-    return {"models": {"ada": {**two, "epochs": 3, "minibatch": 3}, "ben": two}, **changes}
-
-
 def cases() -> Iterator[tuple[str, Callable[[], Settings]]]:
     """Every run's name, and its settings."""
 
@@ -230,8 +225,9 @@ def cases() -> Iterator[tuple[str, Callable[[], Settings]]]:
         ),
         "reference, head": lambda: head(dc, models=lora(), **named(dc, loss={"kl": 0.1})),
         "target KL": lambda: notes(group, train={"epochs": 4, "target_kl": 1e-4}),
-        "own epochs": lambda: notes(group, **own_schedule()),
-        "own epochs, frozen": lambda: notes(cc, **own_schedule(), **named(cc, value_loss=FROZEN)),
+        "own epochs": lambda: notes(
+            cc, critic={"epochs": 3, "minibatch": 3}, **named(cc, value_loss=FROZEN)
+        ),
         "fixed agent": lambda: notes(
             cc, models={"ada": {"path": model()}, "ben": {"path": model(), "trained": False}}
         ),

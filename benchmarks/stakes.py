@@ -151,8 +151,6 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
                 "path": path,
                 "learning_rate": options.rate or RATES[team][method],
                 "schedule": options.schedule,
-                "epochs": options.actor_epochs,
-                "minibatch": options.batch,
             }
         },
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
@@ -160,6 +158,8 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
             "path": f"{options.critic}:{seed}",
             "learning_rate": options.critic_rate,
             "head_learning_rate": 1e-2,
+            "epochs": options.epochs,
+            "minibatch": min(options.batch, options.critic_minibatch),
             "warmup_iterations": options.warmup,
             "baseline": "none",
         }
@@ -168,8 +168,8 @@ def config_of(method: str, team: int, seed: int, options: argparse.Namespace) ->
         "train": {
             "environment_steps": options.steps,
             "episodes": options.batch // GROUP if method == "magrpo" else options.batch,
-            "epochs": options.epochs,
-            "minibatch": min(options.batch, options.critic_minibatch) if critic else options.batch,
+            "epochs": options.actor_epochs or options.epochs,
+            "minibatch": options.batch,
         },
         "evaluation": {"every": options.every, "episodes": options.episodes, "transcripts": 0},
         "run": {"seed": seed, "device": "cpu"},

@@ -25,8 +25,8 @@ def check_run(run: ResolvedRun) -> None:
 def check_learning(run: ResolvedRun) -> None:
     """Check training. Errors: ConfigError if no model is trained, if a trained model lacks the
     teacher that the loss reads, if a trained network uses
-    float16, if a trained agent decodes greedily, if a model sets `epochs` or `minibatch` while the
-    critic recomputes advantages in each joint minibatch (CoLLM's Alg. 1), or if the value loss has
+    float16, if a trained agent decodes greedily, if the critic has a schedule of its own while it
+    recomputes advantages in each joint minibatch (CoLLM's Alg. 1), or if the value loss has
     settings that a solved head ignores."""
     trained = {name: model for name, model in run.config.models.items() if model.trained}
     if not trained:
@@ -38,14 +38,6 @@ def check_learning(run: ResolvedRun) -> None:
                 "model's teacher, or set algorithm.loss.teacher: 0"
             )
     fixed = run.parts.value_loss.frozen_targets or not run.parts.advantage.reads
-    for name, model in {} if fixed else trained.items():
-        for key in ("epochs", "minibatch"):
-            if getattr(model, key) is not None:
-                raise ConfigError(
-                    f"models.{name}.{key}: the critic recomputes advantages in each joint "
-                    "minibatch; set algorithm.value_loss.frozen_targets: true, or "
-                    f"train.{key} for all"
-                )
     _check_critic_apart(run, fixed=fixed)
     loss = run.parts.value_loss
     if run.config.critic is not None and run.config.critic.head == "ridge":

@@ -53,11 +53,6 @@ class TrainedNetworkSettings(OptimizerSettings):
     """Low-rank adapter on a frozen base; None trains all weights."""
     quantization: Literal["nf4"] | None = None
     """4-bit quantization of a frozen base (QLoRA), by bitsandbytes; None: stored in `dtype`."""
-    epochs: int | None = Field(default=None, ge=1)
-    """Number of passes of this network over the iteration's experience; None: `train.epochs`."""
-    minibatch: int | None = Field(default=None, ge=1)
-    """Size of an optimiser step's data for this network, in units of `train.minibatch_unit`; None:
-    `train.minibatch`."""
 
 
 class ModelSettings(TrainedNetworkSettings):
@@ -101,6 +96,11 @@ class CriticSettings(TrainedNetworkSettings):
     the network's output, as in the papers. None: the baseline of the critic given by `from`;
     without `from`, `item` for a critic with `path` that estimates V of a history as a mean, and
     `none` for Q, counterfactual Q, values before tokens, expectiles other than 1/2 and `share`."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Number of passes of the critic over the iteration's experience; None: `train.epochs`."""
+    minibatch: int | None = Field(default=None, ge=1)
+    """Size of an optimiser step's data for the critic, in units of `train.minibatch_unit`; None:
+    `train.minibatch`."""
     head: Literal["trained", "ridge"] = "trained"
     """`ridge`: the language model is frozen, and each update solves the value head in closed form
     by ridge regression on the hidden states, at the cost of one forward pass."""

@@ -122,15 +122,6 @@ class ResolvedRun:
         """Whether the reference policies are updated during training."""
         return self.parts.loss.reference_update_every is not None
 
-    @property
-    def with_own_schedule(self) -> list[str]:
-        """Names of the trained models whose settings include `epochs` or `minibatch`."""
-        return [
-            name
-            for name, model in self.config.models.items()
-            if model.trained and (model.epochs is not None or model.minibatch is not None)
-        ]
-
     def settings(self, key: NetworkKey) -> ModelSettings | CriticSettings:
         """The section of the config that describes a network."""
         if key.kind != "critic":
@@ -220,6 +211,8 @@ class ResolvedRun:
     def schedule_of(self, key: NetworkKey) -> tuple[int, int | None]:
         """Epochs and minibatch size of a network; `train.minibatch_unit` is the size's unit."""
         train, settings = self.config.train, self.settings(key)
+        if not isinstance(settings, CriticSettings):
+            return train.epochs, train.minibatch
         return settings.epochs or train.epochs, settings.minibatch or train.minibatch
 
     @cached_property

@@ -44,7 +44,7 @@ class TrainSettings(Section):
     """Size of an optimiser step's data in units of `minibatch_unit`; None: all transitions of the
     iteration. Episodes are not split."""
     minibatch_unit: Literal["joint_actions", "episodes"] = "joint_actions"
-    """Unit of every `minibatch`, also of a model's or the critic's own. Where episodes end early, a
+    """Unit of every `minibatch`, also of the critic's own. Where episodes end early, a
     size in joint actions gives fewer optimiser steps, and a size in episodes as many as ever."""
     target_kl: float | None = Field(default=None, gt=0)
     """Stops an iteration's epochs once an epoch's mean KL(policy at rollout || current policy) per

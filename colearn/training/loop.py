@@ -355,9 +355,7 @@ class Experiment:
         progress.environment_steps += counts.joint_actions
         progress.generations += counts.generations
         progress.generated_tokens += counts.tokens
-        joint = metrics.pop("optimizer_steps")
-        own = (steps for name, steps in metrics.items() if name.endswith("/optimizer_steps"))
-        progress.updates += int(max((joint, *own)))
+        progress.updates += int(metrics.pop("optimizer_steps"))
         lost: ServerLost | None = None
         try:
             if self.experience.refresh(self._at):

@@ -136,7 +136,8 @@ def small(data: dict[str, Any], url: str) -> dict[str, Any]:
         path = network.get("path")
         if path is not None and path.partition(":")[0] not in RECIPES:
             network["path"] = _pretrained()
-        network |= {"epochs": None, "minibatch": None}
+    if data["critic"]:
+        data["critic"] |= {"epochs": None, "minibatch": None}
     for key, value in SMALL.items():
         section, _, name = key.partition(".")
         data[section][name] = value

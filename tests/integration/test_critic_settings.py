@@ -60,16 +60,6 @@ def test_a_critic_takes_its_own_number_of_steps(model: str, tmp_path: Path) -> N
     assert learners[NetworkKey("actor", "ada")].steps == 2
 
 
-def test_steps_of_models_with_schedules_of_their_own_are_updates(
-    model: str, tmp_path: Path
-) -> None:
-    """A report takes a run without updates for one that was not trained."""
-    own = settings(model)
-    own["models"]["*"] |= {"epochs": 3, "minibatch": 4}
-    record = Experiment(load_config(own), tmp_path / "run").run()
-    assert (record.iterations, record.updates) == (2, 12)
-
-
 def test_its_steps_change_no_actor_within_the_iteration(model: str, tmp_path: Path) -> None:
     weights = []
     for number, own in enumerate(({}, {"epochs": 4})):

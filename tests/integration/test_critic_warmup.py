@@ -8,8 +8,6 @@ from updates import updater_of
 
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.config import CriticSettings
-from colearn.contract.algorithm import ValueLoss
-from colearn.training.learners.minibatch import UpdateSchedule
 
 TWO = {"epochs": 2, "minibatch": 6, "critic_alone": 2}
 
@@ -45,18 +43,6 @@ def test_only_the_critic_moves_until_its_iterations_are_over():
         assert metrics["optimizer_steps"] == 4  # two epochs of two minibatches
         by_iteration.append(told)
     assert by_iteration == [set(), set(), set(team.voices)]
-
-
-def test_an_actor_with_its_own_epochs_waits_for_the_critic_too():
-    team = cast(shared=False)
-    trees = play(Notes(items=4), team)
-    algorithm = CoLLMCC(value_loss=ValueLoss(frozen_targets=True))
-    updater = updater_of(algorithm, team, own_schedules={"ada": UpdateSchedule(3, 6)}, **TWO)
-    before = weights(updater.actors.learners)
-    updater.update(trees, 0)
-    assert moved(updater.actors.learners, before) == set()
-    updater.update(trees, 2)
-    assert moved(updater.actors.learners, before) == set(team.voices)
 
 
 def test_the_critic_learns_in_them_as_it_does_beside_its_actors():

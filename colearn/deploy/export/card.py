@@ -83,7 +83,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "base": _base(model.path),
         "trained": _trained(model),
         "weights shared in training with": ", ".join(f"`{agent}`" for agent in sharing) or "nobody",
-        "optimiser": _optimiser(model, model.epochs or config.train.epochs),
+        "optimiser": _optimiser(model, config.train.epochs),
         "compute type": model.dtype,
         "budget": (
             f"{progress.environment_steps} of {config.train.environment_steps} environment steps "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from colearn.config import Config, ResolvedRun
-from colearn.contract import FrozenCopy, NetworkKey
+from colearn.contract import FrozenCopy
 from colearn.errors import ConfigError
 from colearn.methods.critic.stream import text_ids
 from colearn.methods.values.critics import Critics
@@ -59,12 +59,6 @@ def build_updater(team: Team) -> Updater | None:
         target_kl=config.train.target_kl,
         token_budget=run.token_budget,
         together=team.together,
-        own_schedules={
-            name: UpdateSchedule(
-                *run.schedule_of(NetworkKey("actor", name)), config.train.minibatch_unit
-            )
-            for name in run.with_own_schedule
-        },
         critic_alone=0 if config.critic is None else config.critic.warmup_iterations,
         given=given,
         critic_schedule=_critic_schedule(run),

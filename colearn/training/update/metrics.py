@@ -11,7 +11,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes, NetworkKey, Parts
+from colearn.contract import Advantages, AgentValues, AnswerGroup, Episodes, Parts
 from colearn.contract.part_errors import calling_part
 from colearn.methods.values.explained_variance import action_worth, explained_variance, pairs
 from colearn.methods.values.item_means import Offsets
@@ -44,20 +44,17 @@ class Kept:
     """Minibatches of critics with a separate schedule."""
     joint_steps: list[Steps] = field(default_factory=list)
     """Minibatches of the joint schedule."""
-    own_steps: dict[NetworkKey, list[Steps]] = field(default_factory=dict)
-    """Minibatches of actors with separate schedules, by actor."""
 
 
 def update_metrics(kept: Kept) -> dict[str, float]:
     """Returns the metrics as means over the update's minibatches. `optimizer_steps` counts the
-    minibatches of the joint schedule in which at least one model took a step; steps of a model with
-    a separate schedule are counted under the model's name."""
+    minibatches of the joint schedule in which at least one model took a step."""
     critic = kept.parts.critic
     of_state = critic is not None and critic.of_state
     by_metric: dict[str, list[float]] = defaultdict(list)
     entries = [
         *(advantage_metrics(a, trees, v, of_state=of_state) for trees, a, v in kept.advantages),
-        *map(_step_metrics, chain(kept.critic_steps, kept.joint_steps, *kept.own_steps.values())),
+        *map(_step_metrics, chain(kept.critic_steps, kept.joint_steps)),
     ]
     for entry in entries:
         for name, value in entry.items():
@@ -68,10 +65,6 @@ def update_metrics(kept: Kept) -> dict[str, float]:
         **{name: float(np.mean(values)) for name, values in by_metric.items()},
         **similarity_metrics(groups),
         "optimizer_steps": float(sum(map(bool, kept.joint_steps))),
-        **{
-            f"{key.model}/optimizer_steps": float(sum(map(bool, steps)))
-            for key, steps in kept.own_steps.items()
-        },
     }
 
 

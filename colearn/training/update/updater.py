@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from colearn.contract import AgentValues, FrozenCopy, NetworkKey, Parts
+from colearn.contract import AgentValues, FrozenCopy, Parts
 from colearn.contract.host import Together, one_by_one
 from colearn.contract.part_errors import calling_part
 from colearn.contract.rows import Outputs, Row
@@ -81,16 +81,11 @@ class Updater:
     reference is the base without the model's adapter."""
     seed: int
     schedule: UpdateSchedule
-    """Epochs and minibatches of the critics, and of those actors that have no entry in
-    `own_schedules`."""
+    """Epochs and minibatches of the actors, and of the critics unless `critic_schedule` is set."""
     token_budget: int
     together: Together = one_by_one
     """The team's function that runs one call on each of several models."""
     target_kl: float | None = None
-    own_schedules: Mapping[str, UpdateSchedule] = field(default_factory=dict)
-    """Separate schedules of single actors, by model name. The advantages of an actor with a
-    separate schedule must be computed once, at rollout time, because this actor is not part of the
-    joint minibatches for which a critic recomputes advantages."""
     teachers: Mapping[str, FrozenCopy] = field(default_factory=dict)
     """Teachers by model name, if the loss reads them."""
     critic_alone: int = 0
@@ -122,18 +117,16 @@ class Updater:
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
         parts = self._parts_at(trees, done)
-        trained = {} if iteration < self.critic_alone else self.actors.learners
+        trained = () if iteration < self.critic_alone else tuple(self.actors.learners)
         still = self.given is not None and self.given.still(done)
         # 8, drawn first: a model that takes several steps needs old log-probabilities
         cut = partial(UpdateSchedule.minibatches, trees=trees, seed=self.seed, iteration=iteration)
         joint = cut(self.schedule)
-        own = {name: cut(plan) for name, plan in self.own_schedules.items() if name in trained}
-        several_steps = {name for name in trained if sum(map(len, own.get(name, joint))) > 1}
         # 2
         sampled_at = done if sampled_at is None else sampled_at
         rows = self.actors.rows(trees, self.token_budget, sampled_at)
         # 3
-        self._add_logprobs(rows, parts, several_steps)
+        self._add_logprobs(rows, parts, several_steps=bool(trained) and sum(map(len, joint)) > 1)
         # 4
         work = UpdateState(parts=parts, trees=parts.credited(trees), done=done, rows=rows)
         if parts.critic is not None:
@@ -145,32 +138,22 @@ class Updater:
         # 9, 10, 11
         critic = None if still else self.critic
         if critic is not None and self.critic_schedule is not None:
-            alone = partial(self._minibatch, work, (), critic=critic, together=self.together)
+            alone = partial(self._minibatch, work, (), critic=critic)
             work.critic_steps = self._train(cut(self.critic_schedule), alone)
             critic = None
-        team = [name for name in trained if name not in own]
         work.joint_steps = self._train(
-            joint, partial(self._minibatch, work, team, critic=critic, together=self.together)
+            joint, partial(self._minibatch, work, trained, critic=critic)
         )
-        apart = {
-            NetworkKey("actor", name): partial(
-                self._train, epochs, partial(self._minibatch, work, [name])
-            )
-            for name, epochs in own.items()
-        }
-        work.own_steps = self.together(apart)
         # 12
         self._refresh_references(iteration)
         return self._told(work, iteration)
 
-    def _add_logprobs(self, rows: Rows, parts: Parts, several_steps: Collection[str]) -> None:
+    def _add_logprobs(self, rows: Rows, parts: Parts, *, several_steps: bool) -> None:
         """Add the log-probabilities that the loss reads: old ones, computed with the current
-        weights, for models that take several optimiser steps; those of references and teachers.
+        weights, if models take several optimiser steps; those of references and teachers.
         An adapter without a reference of its own has its base model as reference."""
-        if parts.loss.old_logprobs == "recompute":
-            current = {
-                name: self.actors.learners[name].evaluate for name in rows if name in several_steps
-            }
+        if parts.loss.old_logprobs == "recompute" and several_steps:
+            current = {name: self.actors.learners[name].evaluate for name in rows}
             self.actors.add_logprobs("old_logprobs", rows, current, self.together)
 
         def reference(name: str, rows: Sequence[Row]) -> Sequence[Outputs]:
@@ -283,12 +266,11 @@ class Updater:
         numbers: Sequence[int],
         *,
         critic: Critics | None = None,
-        together: Together = one_by_one,
     ) -> Steps:
         """Take one step of the critic, then one step of each of the actors `models`, on the trees
         `numbers`."""
         parts, ready = work.parts, work.fixed
-        fit = partial(Reader.fit, done=work.done, together=together)
+        fit = partial(Reader.fit, done=work.done, together=self.together)
         steps: Steps = {}
         # 9
         if critic is not None:

@@ -99,10 +99,12 @@ def test_a_device_is_named_by_the_field_that_says_it() -> None:
     assert run.device(TEAM) == ("cpu", "run.device")
 
 
-def test_a_critics_pace_is_the_teams() -> None:
+def test_a_critics_pace_is_the_teams_unless_it_has_its_own() -> None:
     frozen = "algorithm.value_loss.frozen_targets=true"
-    run = resolved("train.epochs=3", "models.*.epochs=5", frozen)
-    assert (run.schedule_of(ACTORS[0]), run.schedule_of(TEAM)) == ((5, None), (3, None))
+    run = resolved("train.epochs=3", frozen)
+    assert (run.schedule_of(ACTORS[0]), run.schedule_of(TEAM)) == ((3, None), (3, None))
+    run = resolved("train.epochs=3", "critic.epochs=5", frozen)
+    assert (run.schedule_of(ACTORS[0]), run.schedule_of(TEAM)) == ((3, None), (5, None))
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_a_critics_pace_is_the_teams() -> None:
         ({"critic": {"path": "y", "readers": {"ada": "a"}}}, "critic.readers.ada: this critic"),
         ({"models": {"*": {"path": "x", "trained": False}}}, "models: no model is trained"),
         (
-            {"models": {"*": {"path": "x", "epochs": 2}}},
-            "models.ada.epochs: the critic recomputes advantages",
+            {"critic": {"path": "x", "epochs": 2}},
+            "critic.epochs: the critic recomputes advantages",
         ),
         (
             {"agents": {"*": {"program": {"name": "legal"}}}, "algorithm": {"name": "untrained"}},

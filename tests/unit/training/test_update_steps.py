@@ -105,20 +105,9 @@ def test_a_critic_with_a_schedule_has_taken_all_its_steps_before_an_actor_takes_
     assert steps(events) == ["critic"] * 3 + ["alice", "bob"] * 2
 
 
-def test_an_actor_with_a_schedule_takes_no_joint_step() -> None:
-    events: list[str] = []
-    schedules = {"alice": UpdateSchedule(3, 1, "episodes")}
-    updater = team_of(CoLLMCC(**FROZEN), events, epochs=2, own_schedules=schedules)
-    metrics = updater.update(episodes(0.0, 4.0), 0)
-    assert steps(events) == ["critic", "bob"] * 2 + ["alice"] * 6
-    assert (metrics["optimizer_steps"], metrics["alice/optimizer_steps"]) == (2.0, 6.0)
-
-
-@pytest.mark.parametrize(
-    ("epochs", "own", "read"), [(1, 2, ["alice"]), (2, 1, ["bob"]), (1, 1, []), (2, 2, ["a", "b"])]
-)
-def test_old_log_probabilities_are_read_for_the_models_that_take_several_steps(
-    epochs: int, own: int, read: list[str]
+@pytest.mark.parametrize(("epochs", "read"), [(1, []), (2, ["a", "b"])])
+def test_old_log_probabilities_are_read_for_models_that_take_several_steps(
+    epochs: int, read: list[str]
 ) -> None:
     """The ratio of a model's only step is 1 without them."""
     events: list[str] = []
@@ -126,7 +115,6 @@ def test_old_log_probabilities_are_read_for_the_models_that_take_several_steps(
         MAGRPO(loss=PolicyGradient(ratio="token", clip=0.2)),
         events,
         epochs=epochs,
-        own_schedules={"alice": UpdateSchedule(own, None)},
     )
     tree = chain([1.0])
     updater.update([replace(tree, item="0"), replace(chain([0.0]), item="0")], 0)
