@@ -219,7 +219,3 @@ class LearnerKind(ABC):
 
         Errors: ConfigError for settings that `build` would reject.
         """
-
-    def shard(self, base: Any) -> None:  # noqa: B027 - most kinds keep bases whole
-        """Partition the weights of a base model among processes, in place. Called once per base,
-        after the base is loaded and before a network is built on it."""

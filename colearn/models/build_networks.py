@@ -99,7 +99,7 @@ class TeamBuilder:
         return resolve_device(*self.run.device(key))
 
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
-        base = load_base(
+        return load_base(
             self.run.path(key),
             compute=self.run.settings(key).dtype,
             trained=trained,
@@ -108,8 +108,6 @@ class TeamBuilder:
             head=head,
             quantized=not trained and self.run.settings(key).quantization is not None,
         )
-        self.run.learner.shard(base)
-        return base
 
     def _adapt(self, base: Base, adapter: str, lora: LoRASettings) -> None:
         base.add_seeded_adapter(adapter, lora, self.run.config.run.seed)

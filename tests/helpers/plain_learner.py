@@ -14,9 +14,6 @@ from colearn.contract import LearnerKind, MemoryFootprint, Optimizer
 class Plain(LearnerKind):
     """Keeps no state of an optimiser."""
 
-    halved: bool = False
-    """Bases are kept in half the precision."""
-
     def build(self, name: str, network: Any, settings: Any) -> Optimizer:
         return PlainOptimizer(network, settings.learning_rate)
 
@@ -24,10 +21,6 @@ class Plain(LearnerKind):
         self, trained: int, frozen_bytes: int, settings: Any, *, processes: int
     ) -> MemoryFootprint:
         return MemoryFootprint(weights=4 * trained + frozen_bytes, gradients=4 * trained, adam=0)
-
-    def shard(self, base: Any) -> None:
-        if self.halved:
-            base.causal.to(torch.bfloat16)
 
 
 class PlainOptimizer(Optimizer):

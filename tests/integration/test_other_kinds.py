@@ -117,13 +117,6 @@ def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(mode
     assert (own.adam, own.gradients) == (0, 4 * own.trained) and own.trained > 0
 
 
-def test_a_kind_of_learner_is_shown_every_base_before_a_network_stands_on_it(model: str) -> None:
-    halved = {"learner": {"name": "plain_learner:Plain", "halved": True}}
-    for run, kind in ((halved, torch.bfloat16), (None, torch.float32)):
-        networks = load_team(config_of(model, run=run)).networks.values()
-        assert {next(one.base.causal.parameters()).dtype for one in networks} == {kind}
-
-
 def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
     usual, _ = learned(config_of(model))
     parts, _ = learned(config_of(model, run={"host": "backward_host:Backward"}))

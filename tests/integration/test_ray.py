@@ -294,7 +294,7 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Pa
     Experiment(config_of({"name": "local"}), tmp_path / "whole").run()
     given, out = tmp_path / "given.yaml", tmp_path / "run"
     given.write_text(yaml.safe_dump(settings({"name": "local"})))
-    command = [sys.executable, "-m", "colearn", "train", str(given), "--ray", "local"]
+    command = [sys.executable, "-m", "colearn", "train", str(given), "--set", "run.host.name=ray"]
     run = subprocess.Popen(
         [*command, "--out", str(out)],
         stdout=subprocess.PIPE,

@@ -52,14 +52,6 @@ def train(
         int, typer.Option(min=1, help="For --dry-run: processes that a launcher will start.")
     ] = 1,
     devices: Devices = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray",
-            help="Each model in a worker of a Ray cluster: auto (the one that runs here), local "
-            "(one for this run) or HOST:PORT.",
-        ),
-    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -72,8 +64,6 @@ def train(
 
     if seed is not None:
         sets = [*sets, f"run.seed={seed}"]
-    if ray is not None:
-        sets = [*sets, "run.host.name=ray", f"run.host.address={ray}"]
     settings = _settings(config, out, sets, resume)
     if algorithm is not None:
         settings = _of_algorithm(settings, algorithm, sets)
