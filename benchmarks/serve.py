@@ -124,7 +124,7 @@ async def _play(
     for turn in range(turns):
         text = texts[(number + turn) % len(texts)]
         answer = await client.chat(text, f"{name}-{number}", seed=1000 * number + turn)
-        token_ids.append(answer["choices"][0]["colearn"]["token_ids"])
+        token_ids.append(answer["choices"][0]["token_ids"])
     return token_ids
 
 
@@ -236,7 +236,8 @@ class Client:
 
 def _body(text: str, session: str, asked: dict[str, Any]) -> bytes:
     messages = [{"role": "user", "content": text}]
-    return json.dumps({"messages": messages, "session_id": session, **asked}).encode()
+    fields = {"messages": messages, "session_id": session, "return_token_ids": True, **asked}
+    return json.dumps(fields).encode()
 
 
 @contextmanager

@@ -81,6 +81,13 @@ class TokenAnswer:
     """Number of seconds between the time at which the request joined a batch and the time of its
     answer."""
 
+    @property
+    def context(self) -> Sequence[int]:
+        """The token ids before the action; empty for a player without tokens."""
+        if not isinstance(self.history, TokenHistory):
+            return ()
+        return self.history.ids[: len(self.history) - len(self.action.tokens)]
+
 
 class TokenEngine(Timed, WeightSync):
     """Samples actions from one base model and its adapters; requests may share batches.

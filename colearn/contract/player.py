@@ -39,8 +39,8 @@ class SampledAction:
     action: Action
     player: Player | None = None
     """The player that sampled the action; None in a process of `run.step_workers`."""
-    context_tokens: int = 0
-    """Number of tokens in the context before the action."""
+    context: Sequence[int] = ()
+    """The token ids before the action; empty for a player without tokens."""
 
     @classmethod
     def of(cls, action: str | SampledAction) -> SampledAction:
@@ -54,7 +54,7 @@ class SampledAction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without the player, whose model stays in this process."""
-        return SampledAction, (self.action, None, self.context_tokens)
+        return SampledAction, (self.action, None, self.context)
 
 
 def text_of(action: str | SampledAction) -> str:

@@ -34,8 +34,8 @@ class GrowingText:
         self._longest = max((len(stop) for stop in (*self._own, *self._cut)), default=0)
         self._settled = ""
         self._given = 0
-        self.stopped = False
-        """Whether the text contains a complete stop string."""
+        self.stop: str | None = None
+        """The first complete stop string in the text, if there is one."""
         self.cut_at: int | None = None
         """Length of the text before the `cut_stops` string that ended the answer; None if no string
         in `cut_stops` ended the answer."""
@@ -63,10 +63,10 @@ class GrowingText:
         return self._give(len(self._settled) if self.cut_at is None else self.cut_at)
 
     def _look(self, text: str, searched: int) -> None:
-        cuts = [place for stop in self._cut if (place := text.find(stop, searched)) >= 0]
-        if cuts:
-            self.cut_at = min(cuts)
-        self.stopped = bool(cuts) or any(text.find(stop, searched) >= 0 for stop in self._own)
+        cut = _first(text, self._cut, searched)
+        if cut is not None:
+            self.cut_at = text.find(cut, searched)
+        self.stop = _first(text, self._own, searched) if cut is None else cut
 
     def _safe(self) -> int:
         """Length of the text that no string in `cut_stops` can still remove."""
@@ -78,3 +78,9 @@ class GrowingText:
         part = self._settled[self._given : end]
         self._given = max(self._given, end)
         return part
+
+
+def _first(text: str, stops: Sequence[str], searched: int) -> str | None:
+    """Returns the stop string that begins first in a text behind `searched`; None without one."""
+    found = [stop for stop in stops if text.find(stop, searched) >= 0]
+    return min(found, key=lambda stop: text.find(stop, searched), default=None)

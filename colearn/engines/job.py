@@ -46,6 +46,8 @@ class Choice:
     """The most likely tokens at each step, if the job requests their log-probabilities."""
     text: str = ""
     finish: Finish = "length"
+    stop: str | None = None
+    """The stop string that ended the action, if any."""
     history: TokenHistory | None = None
     """The history that ends with this action; None until the action has ended."""
 
@@ -158,6 +160,8 @@ class DecodingRow:
         finish = self._finish(token)
         if finish is not None:
             self.ended, choice.finish = True, finish
+            if finish == "stop" and self.text is not None:
+                choice.stop = self.text.stop
         return grown
 
     def finish(self) -> str:
@@ -181,7 +185,7 @@ class DecodingRow:
             return "end"
         if len(self.choice.tokens) >= self._limit:
             return "length"
-        return "stop" if text is not None and text.stopped else None
+        return "stop" if text is not None and text.stop is not None else None
 
 
 def draw_uniforms(rows: Sequence[DecodingRow], device: torch.device) -> Tensor:

@@ -30,7 +30,7 @@ from colearn.contract.task_results import validate_at_once, validate_earned
 from colearn.contract.types import Node, Observation, Outcome, Tree
 from colearn.text.reasoning import without_reasoning
 
-from .context_limit import context_tokens, overlong, readable
+from .context_limit import overlong, readable
 from .shapes import check_size
 
 StepArguments = tuple[CheckedTask, Any, dict[str, Any], tuple[Key, ...]]
@@ -180,7 +180,7 @@ class Growth:
         node, answers = child
         assert node.parent is not None, "the root has no joint action"
         parent = self.nodes[node.parent]
-        actions = self._as_read(parent, {seat: answers[seat] for seat in node.actions})
+        actions = self._as_read({seat: answers[seat] for seat in node.actions})
         keys = (self.seed, "step", self.key, *node.path)
         return self.checked, self.checked.send(parent.state, actions), actions, keys
 
@@ -285,14 +285,12 @@ class Growth:
             cast=self.cast,
         )
 
-    def _as_read(self, at: Node[Any], answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
+    def _as_read(self, answers: Mapping[str, TokenAnswer]) -> dict[str, Any]:
         """Convert a joint action to the form that the task's `step` receives."""
         if not self.task.reads_actions:
             return {seat: without_reasoning(answer.action.text) for seat, answer in answers.items()}
         return {
-            seat: SampledAction(
-                answer.action, self.seats[seat], context_tokens(self.nodes, at, seat)
-            )
+            seat: SampledAction(answer.action, self.seats[seat], answer.context)
             for seat, answer in answers.items()
         }
 

@@ -55,18 +55,32 @@ def without_reasoning(text: str) -> str:
     return joined(text, answer_spans(text))
 
 
+def reasoning_of(text: str) -> str:
+    """Return the reasoning in a text, without its marks: its blocks, as lines of one text."""
+    blocks = (text[start:end].rstrip() for start, end in _split(text)[1])
+    return "\n".join(block for block in blocks if block)
+
+
 def answer_spans(text: str) -> list[Span]:
     """Return the parts of a text that `without_reasoning` keeps."""
+    return _split(text)[0]
+
+
+def _split(text: str) -> tuple[list[Span], list[Span]]:
+    """Return the parts of a text that are its answer, and those that are its reasoning."""
     answer: list[Span] = []
+    reasoning: list[Span] = []
     inside, end = False, 0
     for mark in _MARK.finditer(text):
         closes = _closes(mark)
         if closes and not inside:
+            reasoning = sorted([*reasoning, *answer, (end, mark.start())])
             answer.clear()
-        elif not inside:
-            answer.append((end, mark.start()))
+        else:
+            (reasoning if inside else answer).append((end, mark.start()))
         inside, end = not closes, mark.end()
-    return answer if inside else [*answer, (end, len(text))]
+    (reasoning if inside else answer).append((end, len(text)))
+    return answer, reasoning
 
 
 def is_balanced(text: str) -> bool:
@@ -99,13 +113,14 @@ class AnswerStream:
     """
 
     def __init__(self) -> None:
-        self._text = ""
+        self.text = ""
+        """The text so far, with its reasoning."""
         self._sent = ""
 
     def push(self, part: str) -> str:
         """Add a part of the text, and return the part of the answer that has become final."""
-        self._text += part
-        answer = without_reasoning(self._text[: len(self._text) - held_mark(self._text)])
+        self.text += part
+        answer = without_reasoning(self.text[: len(self.text) - held_mark(self.text)])
         if not answer.startswith(self._sent):
             self._sent = ""
         return self._give(answer)

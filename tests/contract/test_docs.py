@@ -157,7 +157,8 @@ def _run_blocks(
             Path(block.file).write_text(block.text)
         match block.language:
             case "python":
-                source = "\n" * (block.line - 1) + block.text
+                (text,) = servers.addressed([block.text]) or [block.text]
+                source = "\n" * (block.line - 1) + text
                 path = Path(block.file).resolve() if block.file else DOCUMENTS[name]
                 exec(compile(source, str(path), "exec"), vars(module))
                 if path.name.startswith("test_"):  # the page runs it with pytest

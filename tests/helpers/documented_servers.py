@@ -52,7 +52,7 @@ class Servers:
     def addressed(self, words: Sequence[str]) -> list[str] | None:
         """The words of a command with the addresses of running servers; None if one of its servers
         does not run."""
-        named = set(re.findall(r"https?://([^/\s]+)", " ".join(words)))
+        named = set(re.findall(r"https?://([^/\s\"']+)", " ".join(words)))
         if named - self._addresses.keys():
             return None
         for name in named:

@@ -147,8 +147,8 @@ class ScriptedEndpoint:
             "message": {"role": "assistant", "content": text},
             "finish_reason": "stop",
         }
-        if self.owned_by == "colearn":
-            choice["colearn"] = {"token_ids": list(text.encode())}
+        if body.get("return_token_ids"):
+            choice["token_ids"] = list(text.encode())
         usage = {"prompt_tokens": 1, "completion_tokens": len(text.encode())}
         return JSONResponse({"choices": [choice], "usage": usage})
 

@@ -47,9 +47,9 @@ def test_it_answers_as_the_server_does_in_a_session_and_without_one(folder: Path
     with serving(folder) as server:
 
         def asked(seed: int, messages: list[dict[str, str]], **more: Any) -> tuple[int, ...]:
-            body = {"messages": messages, "seed": seed, **more}
+            body = {"messages": messages, "seed": seed, "return_token_ids": True, **more}
             answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60).json()
-            return tuple(answer["choices"][0]["colearn"]["token_ids"])
+            return tuple(answer["choices"][0]["token_ids"])
 
         theirs = [
             asked(number, [{"role": "user", "content": text}], session_id="one")

@@ -52,7 +52,7 @@ def base(folder: Path) -> Base:
 
 def ask(client: OpenAI, text: str | None = None, session: str | None = None, **asked: Any) -> Any:
     messages: Any = HELLO if text is None else [{"role": "user", "content": text}]
-    extra = {"session_id": session} if session else {}
+    extra = {"return_token_ids": True, **({"session_id": session} if session else {})}
     given = {"model": "ada", "messages": messages, **asked}
     return client.chat.completions.create(**given, extra_body=extra)
 
@@ -89,7 +89,7 @@ def test_an_answer_is_the_trainers(
 ) -> None:
     (action,) = trained(base, folder, ["hello"], [7], temperature=temperature)
     choice = ask(client, seed=7, temperature=temperature).choices[0]
-    assert tuple(choice.colearn["token_ids"]) == action.tokens
+    assert tuple(choice.token_ids) == action.tokens
     assert choice.message.content == action.text
 
 
@@ -209,7 +209,7 @@ def test_a_sessions_turns_are_the_trainers(
     name = f"turns-{temperature:g}"
     for text, seed, action in zip(texts, seeds, actions, strict=True):
         answer = ask(client, text, name, seed=seed, temperature=temperature)
-        assert tuple(answer.choices[0].colearn["token_ids"]) == action.tokens
+        assert tuple(answer.choices[0].token_ids) == action.tokens
 
 
 def test_a_turn_prefills_only_its_new_tokens(client: OpenAI, server: Running) -> None:
@@ -228,7 +228,7 @@ def test_a_session_takes_its_whole_history_or_the_new_text(client: OpenAI) -> No
     whole = ask(client, session="whole", messages=messages, seed=2)
     ask(client, "hello", "new", seed=1)
     new = ask(client, "go on", "new", seed=2)
-    assert whole.choices[0].colearn == new.choices[0].colearn
+    assert whole.choices[0].token_ids == new.choices[0].token_ids
     assert whole.usage == new.usage
 
 
@@ -236,10 +236,10 @@ def test_a_cut_answer_stays_whole_in_its_session(client: OpenAI) -> None:
     first = ask(client, "hello", "uncut", seed=7)
     text = first.choices[0].message.content
     cut = ask(client, "hello", "cut", seed=7, stop=text[3])
-    kept = cut.choices[0].colearn["token_ids"]
+    kept = cut.choices[0].token_ids
     prompt = cut.usage.prompt_tokens
     go_on = ask(client, "go on", "cut", seed=8).usage
-    assert len(kept) < len(first.choices[0].colearn["token_ids"])
+    assert len(kept) < len(first.choices[0].token_ids)
     assert go_on.prompt_tokens_details.cached_tokens == prompt + len(kept) - 1
 
 
@@ -269,8 +269,7 @@ def test_sessions_side_by_side_do_not_mix(client: OpenAI, base: Base, folder: Pa
     def play(number: int) -> list[Action]:
         texts = [f"I am {number}", "who am I?"]
         return [
-            ask(client, text, f"mixed-{number}", seed=number).choices[0].colearn["token_ids"]
-            for text in texts
+            ask(client, text, f"mixed-{number}", seed=number).choices[0].token_ids for text in texts
         ]
 
     with ThreadPoolExecutor(6) as pool:

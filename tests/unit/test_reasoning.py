@@ -23,7 +23,7 @@ from colearn.tasks.coop_humaneval.parse import read_answer
 from colearn.tasks.moves import read, read_compact
 from colearn.tasks.open_spiel.reply import read as read_reply
 from colearn.tasks.search.reading import read_queries, read_ranking, read_tagged
-from colearn.text.reasoning import AnswerStream, is_balanced, without_reasoning
+from colearn.text.reasoning import AnswerStream, is_balanced, reasoning_of, without_reasoning
 from tests.helpers.scripted_voice import Scripted
 from tests.helpers.tiny import byte_tokenizer
 
@@ -34,6 +34,24 @@ THINKS = (
     "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
 )
 """A template that opens reasoning itself, as DeepSeek's does."""
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning"),
+    [
+        ("four", ""),
+        ("<think>\nhm\n</think>\n\nfour", "hm"),
+        ("hm</think>four", "hm"),
+        ("<think>cut", "cut"),
+        ("<think>a</think>b<think>c</think>d", "a\nc"),
+        ("a<think>b</think>c</think>d", "a\nb\nc"),
+        ("<think></think>four", ""),
+    ],
+)
+def test_reasoning_is_what_an_answer_leaves_out_without_its_marks(
+    text: str, reasoning: str
+) -> None:
+    assert reasoning_of(text) == reasoning
 
 
 @pytest.mark.parametrize(

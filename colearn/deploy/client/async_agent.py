@@ -34,7 +34,7 @@ class Reply:
     """Seconds from the first attempt to the answer, including waits between attempts."""
     finish: Finish
     token_ids: tuple[int, ...] | None = None
-    """The sampled token ids; None unless the server is a colearn server."""
+    """The sampled token ids; None unless the server reports them (`return_token_ids`)."""
 
 
 class AsyncRemoteAgent:
@@ -105,6 +105,8 @@ class AsyncRemoteAgent:
             (self.model,) = listed
         owner = listed.get(self.model, {}).get("owned_by")
         self.sessions = owner == "colearn"
+        if self.sessions:
+            self.sampling.setdefault("return_token_ids", True)
         if "stop" not in self.sampling:
             return
         # in training, stop strings stay in the text; servers remove a request's

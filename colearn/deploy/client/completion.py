@@ -63,7 +63,7 @@ class Completion:
     tokens: int | None
     """Number of sampled tokens with the end token; None if the server does not report it."""
     token_ids: tuple[int, ...] | None
-    """The sampled token ids; None unless the server is a colearn server."""
+    """The sampled token ids; None unless the server reports them (`return_token_ids`)."""
 
 
 def read_completion(answer: Any) -> Completion:
@@ -88,13 +88,13 @@ def read_completion(answer: Any) -> Completion:
     if choice.message is None:
         raise _no_completion()
     _check_types(message.content)
-    if not text.strip() and choice.colearn is None:
+    if not text.strip() and choice.token_ids is None:
         _check_empty(message, read.usage, cut=finish == "length", ended=bool(choice.finish_reason))
     if len(text) > LONGEST_ACTION or not is_unicode(text):
         raise FailedAnswer(
             f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
         )
-    ids = None if choice.colearn is None else choice.colearn.token_ids
+    ids = choice.token_ids
     reported = None if read.usage is None else read.usage.completion_tokens
     return Completion(text, finish, reported if ids is None else len(ids), ids)
 
@@ -130,8 +130,6 @@ def _finish(choice: _Choice, text: str) -> Finish:
             f"the answer ended with finish_reason '{reason[:_SHOWN]}'{words}",
             passing=ending == "retried",
         )
-    if choice.colearn is not None and choice.colearn.finish is not None:
-        return choice.colearn.finish
     stopped = any(isinstance(by, str) for by in (choice.stop_reason, choice.matched_stop))
     return "stop" if stopped and ending == "end" else ending
 
@@ -192,21 +190,17 @@ class _Message(BaseModel):
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 
 
-class _Own(BaseModel):
-    token_ids: Annotated[tuple[Count, ...], Field(max_length=LONGEST_ACTION)]
-    finish: Finish | None = None
-
-
 class _Choice(BaseModel):
     message: _Message | None = None
     finish_reason: str | None = None
     stop_reason: str | int | None = None
-    """vLLM's field: the stop string that ended the answer, if any."""
+    """vLLM's and colearn's field: the stop string that ended the answer, if any."""
     matched_stop: str | int | None = None
     """SGLang's field of the same meaning."""
     error: Any = None
     """OpenRouter's field: the error that ended the answer."""
-    colearn: _Own | None = None
+    token_ids: Annotated[tuple[Count, ...], Field(max_length=LONGEST_ACTION)] | None = None
+    """vLLM's and colearn's field: the sampled token ids, if the request asks for them."""
 
 
 class _Details(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from importlib.resources import files
 
@@ -14,13 +14,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.types import Receive, Scope, Send
 
 from colearn.deploy.client.protocol.connected import while_connected
+from colearn.deploy.client.protocol.dialects import DIALECTS, Dialect
 from colearn.deploy.client.protocol.errors import ServeError
-from colearn.deploy.client.protocol.events import DONE
 from colearn.deploy.client.protocol.limits import read_body
-from colearn.deploy.client.protocol.schema import ChatRequest, parse
+from colearn.deploy.client.protocol.schema import ChatRequest
+from colearn.deploy.client.protocol.writer import ChatWriter
 from colearn.engines.job import ChoiceEnd, Done, TokenDrawn
 
-from .completion import ChatAnswer, failure
+from .completion import ChatAnswer
 from .guard import refuse
 from .service import ServedTurn, Service
 from .waiting import JobEvents
@@ -33,9 +34,8 @@ def build_app(service: Service) -> FastAPI:
     """Builds the server's ASGI application. The `Guard` middleware is not included."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.post("/v1/chat/completions")
-    async def chat(request: Request) -> Response:
-        return await _chat(service, request)
+    for path, dialect in DIALECTS.items():
+        app.post(f"/v1/{path}")(_asked(service, dialect))
 
     @app.delete("/v1/sessions/{name}")
     async def forget(name: str) -> Response:
@@ -81,7 +81,7 @@ def build_app(service: Service) -> FastAPI:
     @app.exception_handler(HTTPException)
     async def unknown(_: Request, error: HTTPException) -> Response:
         texts = {
-            404: "no such path; chat completions are at POST /v1/chat/completions",
+            404: "no such path; ask with POST at " + ", ".join(f"/v1/{path}" for path in DIALECTS),
             405: "this path does not take this method",
         }
         message = texts.get(error.status_code, "the request cannot be served")
@@ -112,16 +112,27 @@ def _page_file(name: str) -> Response:
     return Response(content, media_type=kind, headers=headers)
 
 
-async def _chat(service: Service, request: Request) -> Response:
+def _asked(service: Service, dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the route of a protocol."""
+
+    async def asked(request: Request) -> Response:
+        return await _chat(service, request, dialect)
+
+    return asked
+
+
+async def _chat(service: Service, request: Request, dialect: Dialect) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ServeError(
             415, "send JSON, with the header Content-Type: application/json", code="invalid_type"
         )
     body = await read_body(request, service.limits)
-    chat_request = parse(body)
+    chat_request = dialect.parse(body)
+    writer = dialect.writer(chat_request)
     events = JobEvents()
-    turn = await while_connected(request, service.begin(chat_request, events.receive))
+    with chat_request.naming_fields():
+        turn = await while_connected(request, service.begin(chat_request, events.receive))
     events.job = turn.job
     try:
         service.submit(turn)
@@ -131,12 +142,13 @@ async def _chat(service: Service, request: Request) -> Response:
             service.spelling if chat_request.logprobs else None,
             chat_request,
             opened=service.opened_reasoning,
+            write=writer.write,
         )
         if chat_request.stream:
-            return _Stream(service, turn, answer, events, chat_request)
+            return _Stream(service, turn, answer, events, chat_request, writer)
         await while_connected(request, events.done())
         service.commit(turn)
-        return JSONResponse(answer.whole())
+        return JSONResponse(writer.whole(answer.whole()))
     finally:
         if not (chat_request.stream and turn.submitted):
             service.end(turn)
@@ -152,8 +164,10 @@ class _Stream(StreamingResponse):
         answer: ChatAnswer,
         events: JobEvents,
         request: ChatRequest,
+        writer: ChatWriter,
     ) -> None:
         self._service, self._turn, self._answer, self._events = service, turn, answer, events
+        self._writer = writer
         options = request.stream_options
         self._usage = options is not None and bool(options.include_usage)
         super().__init__(
@@ -182,6 +196,6 @@ class _Stream(StreamingResponse):
                         yield answer.ended(event.choice, event.finish, usage)
                     case Done():
                         self._service.commit(self._turn)
-                        yield (answer.counted() if usage else b"") + DONE
+                        yield (answer.counted() if usage else b"") + self._writer.done()
         except ServeError as error:
-            yield failure(error)
+            yield self._writer.failed(error)

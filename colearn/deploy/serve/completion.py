@@ -1,20 +1,20 @@
-"""Completions and stream chunks in OpenAI's format."""
+"""Completions, and the chunks of streams, which a writer puts into the request's protocol."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from colearn.contract.types import Finish
 from colearn.deploy.client.completion import FINISH_REASONS
-from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.events import event
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.deploy.client.protocol.tool_call_text import Call, content_spans, message, read_calls
 from colearn.engines.job import Choice, Job, TokenDrawn
-from colearn.text.reasoning import AnswerStream
+from colearn.text.reasoning import AnswerStream, reasoning_of
 from colearn.text.spans import Span, joined
 
 from .spelling import Spelling
@@ -26,7 +26,8 @@ class ChatAnswer:
     spelling: set if log-probabilities were requested.
     asked: the request.
     opened: the text with which the prompt opened reasoning. Reasoning is excluded from content and
-    calls; `colearn.token_ids` has all tokens.
+    calls; `token_ids` has all tokens.
+    write: converts a chunk to bytes.
     """
 
     def __init__(
@@ -37,10 +38,13 @@ class ChatAnswer:
         request: ChatRequest,
         *,
         opened: str = "",
+        write: Callable[[Mapping[str, Any]], bytes] = event,
     ) -> None:
         self.job, self._spelling = job, spelling
-        self._asked, self._opened = request, opened
+        self._asked, self._opened, self._write = request, opened, write
         self._parts = [AnswerStream() for _ in job.choices]
+        self._thoughts = [""] * len(job.choices)
+        """The reasoning of each choice that a stream has sent."""
         for part in self._parts:
             part.push(opened)
         self._head = {
@@ -52,7 +56,13 @@ class ChatAnswer:
     def whole(self) -> dict[str, Any]:
         choices = [self._choice(number, c) for number, c in enumerate(self.job.choices)]
         head = {**self._head, "object": "chat.completion"}
-        return {**head, "choices": choices, "usage": self.usage()}
+        return {**head, "choices": choices, "usage": self.usage(), **self._prompt}
+
+    @property
+    def _prompt(self) -> dict[str, Any]:
+        if not self._asked.return_token_ids:
+            return {}
+        return {"prompt_token_ids": list(self.job.request.history.ids)}
 
     def usage(self) -> dict[str, Any]:
         """Returns token counts; `cached_tokens` are the prompt's tokens in the KV cache."""
@@ -66,37 +76,58 @@ class ChatAnswer:
         }
 
     def role(self, choice: int, usage: bool) -> bytes:
-        return self._chunk(choice, {"role": "assistant", "content": ""}, None, None, usage)
+        delta = {"role": "assistant", "content": ""}
+        return self._chunk(choice, delta, None, usage, self._prompt)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
         """Returns the chunk for one token; None for an answer that is sent in one piece: its
         function calls, or the share of its tokens in the content, are known at its end."""
         if self._in_one_piece:
             return None
-        content = self._parts[token.choice].push(token.text)
+        part = self._parts[token.choice]
+        content = part.push(token.text)
         if not content:
             return None
-        return self._chunk(token.choice, {"content": content}, None, None, usage)
+        delta = {**self._thought(token.choice, part.text), "content": content}
+        return self._chunk(token.choice, delta, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
         """Returns the last chunks: a chunk with the text that was held back, if there is any, and a
         chunk with the finish reason."""
-        reason = FINISH_REASONS[finish]
-        text = self._opened + self.job.choices[choice].text
+        answered = self.job.choices[choice]
+        text = self._opened + answered.text
         spans, calls = self._read(text)
         content = joined(text, spans)
+        thought = self._thought(choice, text)
         if self._in_one_piece:
-            delta = message(content, calls)
+            delta = message(content, calls, **thought)
             delta.pop("refusal")
             for number, call in enumerate(delta.get("tool_calls", ())):
                 call["index"] = number
-            logprobs = self._logprobs(self.job.choices[choice], text, spans)
-            chunk = self._chunk(choice, delta, logprobs, None, usage)
-            reason = "tool_calls" if calls else reason
+            logprobs = self._logprobs(answered, text, spans)
+            chunk = self._chunk(choice, delta, logprobs, usage)
         else:
             tail = self._parts[choice].finish(content)
-            chunk = self._chunk(choice, {"content": tail}, None, None, usage) if tail else b""
-        return chunk + self._chunk(choice, {}, None, reason, usage)
+            delta = {**thought, **({"content": tail} if tail else {})}
+            chunk = self._chunk(choice, delta, None, usage) if delta else b""
+        return chunk + self._chunk(choice, {}, None, usage, **self._ending(answered, finish, calls))
+
+    def _thought(self, choice: int, text: str) -> dict[str, str]:
+        """Returns the reasoning in `text`, if it was requested, that the stream has not sent."""
+        if not self._asked.include_reasoning:
+            return {}
+        sent, self._thoughts[choice] = self._thoughts[choice], reasoning_of(text)
+        tail = self._thoughts[choice].removeprefix(sent)
+        return {"reasoning": tail} if tail else {}
+
+    def _ending(self, choice: Choice, finish: Finish, calls: Sequence[Call]) -> dict[str, Any]:
+        ending: dict[str, Any] = {
+            "finish_reason": "tool_calls" if calls else FINISH_REASONS[finish],
+            "stop_reason": choice.stop,
+        }
+        if self._asked.return_token_ids:
+            ending["token_ids"] = choice.tokens
+        return ending
 
     def _read(self, text: str) -> tuple[list[Span], list[Call]]:
         """Returns the parts of the text that are the content, and the calls."""
@@ -105,17 +136,16 @@ class ChatAnswer:
 
     def counted(self) -> bytes:
         """Returns the chunk with the token counts, which ends a stream with `include_usage`."""
-        return event({**self._chunk_head(), "choices": [], "usage": self.usage()})
+        return self._write({**self._chunk_head(), "choices": [], "usage": self.usage()})
 
     def _choice(self, number: int, choice: Choice) -> dict[str, Any]:
         text = self._opened + choice.text
         spans, calls = self._read(text)
         return {
             "index": number,
-            "message": message(joined(text, spans), calls),
+            "message": message(joined(text, spans), calls, **self._thought(number, text)),
             "logprobs": self._logprobs(choice, text, spans),
-            "finish_reason": "tool_calls" if calls else FINISH_REASONS[choice.finish],
-            "colearn": {"token_ids": choice.tokens, "finish": choice.finish},
+            **self._ending(choice, choice.finish, calls),
         }
 
     def _logprobs(self, choice: Choice, text: str, spans: Sequence[Span]) -> dict[str, Any] | None:
@@ -135,13 +165,13 @@ class ChatAnswer:
         choice: int,
         delta: dict[str, Any],
         logprobs: dict[str, Any] | None,
-        reason: str | None,
         usage: bool,
+        more: Mapping[str, Any] = MappingProxyType({}),
+        **ending: Any,
     ) -> bytes:
-        entry = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-        return event(
-            {**self._chunk_head(), "choices": [entry], **({"usage": None} if usage else {})}
-        )
+        entry = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": None}
+        chunk = {**self._chunk_head(), "choices": [{**entry, **ending}], **more}
+        return self._write({**chunk, "usage": None} if usage else chunk)
 
 
 def read_answer(text: str, request: ChatRequest) -> tuple[str, list[Call]]:
@@ -153,8 +183,3 @@ def read_answer(text: str, request: ChatRequest) -> tuple[str, list[Call]]:
 def _offered(request: ChatRequest) -> tuple[list[str], bool]:
     """Returns the names of the offered functions, and whether an answer may call several."""
     return [function.name for function in request.offered], request.parallel_tool_calls is not False
-
-
-def failure(error: ServeError) -> bytes:
-    """Returns the chunk that ends a stream with an error."""
-    return event(error.body())

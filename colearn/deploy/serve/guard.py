@@ -99,7 +99,9 @@ class Guard:
         if self._token is not None:
             authorization = headers.get(b"authorization", b"")
             scheme, _, token = authorization.partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+            if scheme.lower() != b"bearer":  # Anthropic's clients have a header of their own
+                token = headers.get(b"x-api-key", b"")
+            if not hmac.compare_digest(token.strip(), self._token):
                 raise ServeError(
                     401,
                     "no or wrong token; send the header Authorization: Bearer TOKEN",

@@ -36,6 +36,8 @@ FAILURES = 3
 
 _PATHS = {
     "/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/v1/messages": "messages",
     "/v1/models": "models",
     "/v1/agent": "agent",
     "/health": "health",

@@ -47,7 +47,7 @@ def serve(
     read_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for slow clients.")] = 10.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish at the end.")] = 30.0,
 ) -> None:
-    """Serve one exported agent: chat completions, sessions, metrics. Ends on SIGTERM."""
+    """Serve one exported agent to OpenAI's and Anthropic's clients. Ends on SIGTERM."""
     from colearn.deploy.serve.access import read_token
 
     token = read_token(token_file, os.environ.get(TOKEN), host=host, insecure=insecure)

@@ -1,9 +1,10 @@
-"""Defines the gateway's HTTP routes: chat completions and models of each agent, the rewards and the
-end of each episode, and a worker's next episode."""
+"""Defines the gateway's HTTP routes: answers and models of each agent, the rewards and the end of
+each episode, and a worker's next episode."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
@@ -13,14 +14,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from colearn.deploy.client.protocol.connected import while_connected
+from colearn.deploy.client.protocol.dialects import DIALECTS, Dialect
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.limits import ServerLimits, read_body
-from colearn.deploy.client.protocol.schema import parse, read_fields
+from colearn.deploy.client.protocol.schema import ChatRequest, read_fields
+from colearn.deploy.client.protocol.writer import chunks
 
 from .payments import NoReward, number
 from .program_run import Paid, ProgramRun
 from .requests import check_request, invalid
-from .stream import events
 
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
@@ -49,22 +51,21 @@ class Reception(Protocol):
 def build_app(server: Reception) -> Starlette:
     """Builds the application."""
 
-    async def chat(request: Request) -> Response:
-        live, agent = _live(server, request), request.path_params["agent"]
-        body = parse(await read_body(request, LIMITS))
-        check_request(body, server.ignored)
-        if body.model != agent and body.model in live.agents:
-            raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
-        if len(body.messages) > LIMITS.max_messages:
-            raise invalid("messages", f"more than {LIMITS.max_messages}")
-        pending = live.ask(agent, body)
-        try:
-            answer = await while_connected(request, asyncio.wrap_future(pending.answer))
-        finally:
-            live.withdraw(pending)
-        if body.stream:
-            return Response(b"".join(events(answer, body)), media_type=_EVENTS)
-        return JSONResponse(answer)
+    def asked(dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
+        async def chat(request: Request) -> Response:
+            live, agent = _live(server, request), request.path_params["agent"]
+            body = dialect.parse(await read_body(request, LIMITS))
+            with body.naming_fields():
+                answer = await _answer(server, live, agent, body, request)
+            writer = dialect.writer(body)
+            if not body.stream:
+                return JSONResponse(writer.whole(answer))
+            # a training run needs no text before the answer is complete
+            usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+            events = [*map(writer.write, chunks(answer, usage=usage)), writer.done()]
+            return Response(b"".join(events), media_type=_EVENTS)
+
+        return chat
 
     async def models(request: Request) -> Response:
         live, agent = _live(server, request), request.path_params["agent"]
@@ -114,12 +115,31 @@ def build_app(server: Reception) -> Starlette:
         routes=[
             Route(f"{episode}/reward", reward, methods=["POST"]),
             Route(f"{episode}/end", end, methods=["POST"]),
-            Route(f"{episode}/{{agent}}/v1/chat/completions", chat, methods=["POST"]),
+            *(
+                Route(f"{episode}/{{agent}}/v1/{path}", asked(dialect), methods=["POST"])
+                for path, dialect in DIALECTS.items()
+            ),
             Route(f"{episode}/{{agent}}/v1/models", models, methods=["GET"]),
             Route("/workers/{secret}/next", following, methods=["GET", "POST"]),
         ],
         exception_handlers={ServeError: refused, HTTPException: unknown},
     )
+
+
+async def _answer(
+    server: Reception, live: ProgramRun, agent: str, body: ChatRequest, request: Request
+) -> Mapping[str, Any]:
+    """Waits for the completion that answers a request. Errors: ServeError."""
+    check_request(body, server.ignored)
+    if body.model != agent and body.model in live.agents:
+        raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
+    if len(body.messages) > LIMITS.max_messages:
+        raise invalid("messages", f"more than {LIMITS.max_messages}")
+    pending = live.ask(agent, body)
+    try:
+        return await while_connected(request, asyncio.wrap_future(pending.answer))
+    finally:
+        live.withdraw(pending)
 
 
 def _live(server: Reception, request: Request) -> ProgramRun:

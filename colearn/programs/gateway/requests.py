@@ -61,6 +61,8 @@ def read_call(
         offered=tuple(tool.name for tool in pending.body.offered),
         several=pending.body.parallel_tool_calls is not False,
         logprobs=bool(pending.body.logprobs),
+        token_ids=bool(pending.body.return_token_ids),
+        reasoning=bool(pending.body.include_reasoning),
         temperature=pending.body.temperature,
         context=context,
         reason=reason,

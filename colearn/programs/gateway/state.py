@@ -28,6 +28,10 @@ class GatewayCall(Call):
     """True if the answer may contain more than one function call."""
     logprobs: bool = False
     """True if the answer includes its tokens' log-probabilities."""
+    token_ids: bool = False
+    """True if the answer includes the token ids of the prompt and of the answer."""
+    reasoning: bool = False
+    """True if the answer includes its reasoning."""
     temperature: float | None = None
     """Temperature in the request; None if the request has none."""
     context: Context

@@ -68,7 +68,7 @@ def test_a_stop_string_that_is_a_special_token_ends_an_answer() -> None:
     chat, ids = sampled("<answer>4</answer>", CHATML, ("<answer>", "</answer>"))
     growing = GrowingText(chat, ("</answer>",), ())
     assert [growing.push(token) for token in ids][-1] == "</answer>"
-    assert growing.stopped
+    assert growing.stop == "</answer>"
 
 
 TAG_PAIRS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")

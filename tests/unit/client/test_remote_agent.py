@@ -458,8 +458,8 @@ HOSTILE = {
     ),
     **{
         f"{text} for an id": lambda text=text: Response(
-            b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop", "colearn":'
-            b'{"token_ids": [%s]}}]}' % text
+            b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop",'
+            b'"token_ids": [%s]}]}' % text
         )
         for text in (b"-1", b"9" * 400, b"0.5", b'"5"', b"null", b"NaN")
     },

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from colearn.contract import ActionRequest, Player, SampledAction, TokenAnswer
-from colearn.contract.types import Action, Observation
+from colearn.contract.types import Action, AnswerLimits, Observation
 from colearn.programs.gateway.answer import completion
 from colearn.programs.gateway.contexts import Context
 from colearn.programs.gateway.state import GatewayCall
@@ -44,7 +44,7 @@ def test_tokens_are_spelled_where_a_request_asks_for_their_log_probabilities(ask
         context=Context(None, (("user", "which?"),)),
         reason="first",
     )
-    said = SampledAction(Action("blue!", (3, 7), (-0.25, -0.5)), player, 5)
+    said = SampledAction(Action("blue!", (3, 7), (-0.25, -0.5)), player, (5,) * 5)
     body, _ = completion(call, said)
     known = {"content": TOKENS, "refusal": None} if asked else None
     assert body["choices"][0]["logprobs"] == known
@@ -66,8 +66,33 @@ def test_a_program_receives_no_reasoning_and_no_call_that_it_drafts(cut: bool) -
         context=Context(None, (("user", "which?"),)),
         reason="first",
     )
-    body, kept = completion(call, SampledAction(Action(text, (3, 7), (-0.25, -0.5)), Speller(), 5))
+    body, kept = completion(
+        call, SampledAction(Action(text, (3, 7), (-0.25, -0.5)), Speller(), (5,) * 5)
+    )
     message = body["choices"][0]["message"]
     called = [one["function"]["name"] for one in message.get("tool_calls", ())]
     assert (message["content"], called) == (("", []) if cut else ("Blue.", ["b"]))
     assert "think" not in kept
+
+
+def test_reasoning_and_token_ids_are_sent_where_a_request_asks_for_them() -> None:
+    text = "<think>hm</think>Blue. END"
+    for asked in (True, False):
+        call = GatewayCall(
+            number=0,
+            name="one",
+            text="which?",
+            prompt=Observation("which?", limits=AnswerLimits(stop=("END",))),
+            request="chatcmpl-0",
+            token_ids=asked,
+            reasoning=asked,
+            context=Context(None, (("user", "which?"),)),
+            reason="first",
+        )
+        said = SampledAction(Action(text, (3, 7), (-0.25, -0.5)), Speller(), (5, 6))
+        body, kept = completion(call, said)
+        (choice,) = body["choices"]
+        assert choice["message"].get("reasoning") == ("hm" if asked else None)
+        assert body.get("prompt_token_ids") == ([5, 6] if asked else None)
+        assert choice.get("token_ids") == ([3, 7] if asked else None)
+        assert (choice["stop_reason"], kept, body["usage"]["prompt_tokens"]) == ("END", "Blue. ", 2)

@@ -466,7 +466,7 @@ def test_a_task_that_reads_actions_is_told_who_sampled_them_after_how_many_token
     (actions,), root = received, tree.nodes[0]
     for agent in task.agents:
         assert actions[agent].player is players[agent]
-        assert actions[agent].context_tokens == len(root.observations[agent].tokens) > 0
+        assert tuple(actions[agent].context) == root.observations[agent].tokens != ()
 
 
 def test_an_episode_that_ends_because_a_history_is_too_long_is_abandoned_at_its_last_state() -> (

@@ -150,7 +150,7 @@ def test_content_is_the_bytes_of_its_tokens_in_the_gateway(
         job, _ = decoded(chat, sampled(chat, seed), (), streams=False)
         (choice,) = job.choices
         action = Action(opened + choice.text, tuple(choice.tokens), tuple(choice.logprobs))
-        (told,) = completion(call, SampledAction(action, player, 5))[0]["choices"]
+        (told,) = completion(call, SampledAction(action, player, (5,) * 5))[0]["choices"]
         check(told["message"]["content"], told["logprobs"], job)
 
 

@@ -44,6 +44,13 @@ def test_the_right_token_opens() -> None:
     assert get(guard(token="key"), authorization="Bearer key").text == "fine"
 
 
+def test_anthropics_clients_have_a_header_of_their_own() -> None:
+    assert get(guard(token="key"), **{"x-api-key": "key"}).text == "fine"
+    assert get(guard(token="key"), **{"x-api-key": "kez"}).status_code == 401
+    both = {"x-api-key": "key", "authorization": "Bearer kez"}
+    assert get(guard(token="key"), **both).status_code == 401
+
+
 @pytest.mark.parametrize("given", ("Bearer kez", "Bearer", "key", "Basic key", "Bearer key key"))
 def test_a_wrong_token_does_not(given: str) -> None:
     assert get(guard(token="key"), authorization=given).status_code == 401

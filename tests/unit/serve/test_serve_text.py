@@ -27,7 +27,7 @@ def grow(text: str | bytes, *, own: tuple[str, ...] = (), cut: tuple[str, ...] =
     parts = []
     for token in ids(text):
         parts.append(growing.push(token))
-        if growing.stopped:
+        if growing.stop is not None:
             break
     return [*parts, growing.finish()]
 
@@ -106,5 +106,24 @@ def test_the_channels_of_gpt_oss_grow_into_the_whole_text(sampled: str, text: st
     tokens = chat.tokenizer(sampled, add_special_tokens=False)["input_ids"]
     growing = GrowingText(chat, ("assistant",), ())
     parts = [growing.push(token) for token in tokens]
-    assert not growing.stopped
+    assert growing.stop is None
     assert "".join((*parts, growing.finish())) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "cut", "stop"),
+    [
+        ("ab.", (".", "!"), (), "."),
+        ("ab!", (".", "!"), (), "!"),
+        ("abc", ("c",), ("bc",), "bc"),
+        ("abc", (), ("c", "bc"), "bc"),
+        ("ab", (".",), ("!",), None),
+    ],
+)
+def test_the_stop_string_that_ends_an_answer_is_known(
+    text: str, own: tuple[str, ...], cut: tuple[str, ...], stop: str | None
+) -> None:
+    growing = GrowingText(CHAT, own, cut)
+    for token in ids(text):
+        growing.push(token)
+    assert growing.stop == stop

@@ -68,10 +68,10 @@ def test_a_task_with_open_connections_is_stepped_here():
 
 
 def test_an_action_arrives_with_its_tokens_and_without_its_player():
-    said = SampledAction(Action("owl", (1, 2)), threading.Lock(), 5)
+    said = SampledAction(Action("owl", (1, 2)), threading.Lock(), (7, 8))
     with step_workers(1, Paid()) as pool:
         came = pool.submit(itemgetter(0), [said]).result()
-    assert (came.text, came.action, came.context_tokens) == ("owl", said.action, 5)
+    assert (came.text, came.action, came.context) == ("owl", said.action, (7, 8))
     assert came.player is None
 
 

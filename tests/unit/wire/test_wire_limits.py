@@ -131,7 +131,8 @@ def test_a_client_that_leaves_before_its_body_has_come_is_told_apart() -> None:
 )
 def test_an_error_has_openais_form(status: int, kind: str) -> None:
     error = ServeError(status, "no", code="c", param="p")
-    assert error.body() == {"error": {"message": "no", "type": kind, "param": "p", "code": "c"}}
+    told = {"message": "no", "type": kind, "param": "p", "code": "c"}
+    assert error.body() == {"type": "error", "error": told}
 
 
 def test_an_event_is_one_line_of_utf8_and_an_empty_one() -> None:

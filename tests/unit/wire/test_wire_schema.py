@@ -141,7 +141,6 @@ ECHOED = [
     "audio",
     "function_call",
     "reasoning_content",  # DeepSeek, vLLM
-    "reasoning",  # OpenRouter, vLLM
     "reasoning_details",
     "provider_specific_fields",  # LiteLLM
     "thinking_blocks",

@@ -103,7 +103,7 @@ def test_a_choice_that_would_constrain_the_answer_is_refused(choice):
 
 
 def test_a_served_answer_holds_its_calls():
-    choice = SimpleNamespace(text=LOOK, tokens=[1], logprobs=[0.0], top=[], finish="end")
+    choice = SimpleNamespace(text=LOOK, tokens=[1], logprobs=[0.0], top=[], finish="end", stop=None)
     job = SimpleNamespace(choices=[choice], request=SimpleNamespace(history=[0]), prefilled=1)
     body = {"messages": [{"role": "user", "content": "u"}], "tools": OFFER}
     answer = ChatAnswer("a", job, None, parse(json.dumps(body).encode()))

@@ -1,1 +1,2 @@
-"""Implementation of OpenAI's chat completions protocol: request bodies, errors and limits."""
+"""Protocols of requests and answers: OpenAI's chat completions, which all inner code uses, and
+translations of OpenAI's Responses and Anthropic's Messages. Also errors and limits."""

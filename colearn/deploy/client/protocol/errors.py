@@ -1,11 +1,12 @@
-"""Reports errors to clients, in OpenAI's format, and to the operator, without the content of
-requests."""
+"""Reports errors to clients, in the format of OpenAI and Anthropic, and to the operator, without
+the content of requests."""
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _TYPES = {
@@ -14,6 +15,8 @@ _TYPES = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
+
+_MESSAGE = re.compile(r"\bmessage (\d+)\b")
 
 
 class ServeError(Exception):
@@ -35,16 +38,32 @@ class ServeError(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """Returns the error as OpenAI's JSON."""
+        """Returns the error as OpenAI's JSON, with the `type` by which Anthropic's clients know an
+        error."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {
+            "type": "error",
             "error": {
                 "message": self.message,
                 "type": _TYPES.get(self.status, kind),
                 "param": self.param,
                 "code": self.code,
-            }
+            },
         }
+
+    def renamed(self, names: Mapping[str, str], places: Sequence[str]) -> ServeError:
+        """Returns the error with the field names of the protocol from which a request was
+        translated. `places` are the fields that hold the request's messages."""
+        if not places:
+            return self
+        field, _, below = (self.param or "").partition(".")
+        number = below.partition(".")[0]
+        param = ".".join(filter(None, (names.get(field, field), below))) or None
+        if field == "messages" and number.isdecimal():
+            param = places[int(number)]
+        message = _MESSAGE.sub(lambda found: f"'{places[int(found[1])]}'", self.message)
+        message = message.replace(f"'{self.param}'", f"'{param}'")
+        return ServeError(self.status, message, code=self.code, param=param, headers=self.headers)
 
 
 def report(error: BaseException) -> None:

@@ -1,13 +1,24 @@
-"""Schema of a chat completion request: OpenAI's fields with strict types, and two additional
-fields."""
+"""Schema of a chat completion request: OpenAI's fields with strict types, `session_id`, and fields
+of vLLM's API. Requests of the other protocols are translated to it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from colearn.text.json_value import read_json
 from colearn.text.validation import first_fault
@@ -17,6 +28,9 @@ from .errors import ServeError
 SESSION_ID = r"^[A-Za-z0-9_.-]{1,64}$"
 NAME = r"^[^\s<|\\/>]{1,64}$"
 """Names of speakers, as in OpenAI's API."""
+Schema = TypeVar("Schema", bound=BaseModel)
+Ignored = Annotated[Any, Field(exclude=True)]
+"""A field that never changes an answer."""
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
@@ -47,8 +61,14 @@ _IGNORED = (
 )
 """Fields that never change an answer."""
 
+SHARED = (
+    *("model", "stream", "temperature", "top_p", "top_k", "seed", "session_id"),
+    "return_token_ids",
+)
+"""Fields that have the same name and the same values in all protocols."""
 
-class _Sent(BaseModel):
+
+class Sent(BaseModel):
     """A message or a part of one. An unknown field is accepted only without content: clients send
     answers of other servers back with all their fields."""
 
@@ -63,12 +83,31 @@ class _Sent(BaseModel):
         return {k: v for k, v in sent.items() if k in known or v not in (None, "", [], {})}
 
 
-class _Part(_Sent):
-    type: Literal["text"]
+def _text_type(kind: str) -> str:
+    if kind not in ("text", "input_text", "output_text"):
+        raise PydanticCustomError(
+            "no_text", "agents read text only; leave out images, audio and files"
+        )
+    return kind
+
+
+class TextPart(Sent):
+    """A part of a message's content, under the type's name in any of the protocols."""
+
+    type: Annotated[str, AfterValidator(_text_type)]
     text: str
+    annotations: Ignored = None
+    logprobs: Ignored = None
+    cache_control: Ignored = None
+    """Fields of answers that clients send back, and a hint to caches: none changes the text."""
 
 
-class CalledFunction(_Sent):
+def text_of(content: str | Sequence[TextPart] | None) -> str:
+    """Returns a content as one text."""
+    return content if isinstance(content, str) else "".join(part.text for part in content or ())
+
+
+class CalledFunction(Sent):
     """A function call in an assistant message."""
 
     name: str
@@ -98,7 +137,7 @@ class CalledFunction(_Sent):
         return arguments if isinstance(arguments, dict) else {"arguments": self.arguments}
 
 
-class ToolCall(_Sent):
+class ToolCall(Sent):
     """One entry of `tool_calls`."""
 
     id: str
@@ -119,6 +158,21 @@ class Function(BaseModel):
     """Accepted and ignored, because the server does not constrain answers."""
 
 
+class NamedFunction(Function):
+    """A function tool of the protocols whose `tools` have no further level."""
+
+    type: Literal["function", "custom"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_other_tool(cls, tool: Any) -> Any:
+        if isinstance(tool, dict) and tool.get("type") not in (None, "function", "custom"):
+            raise PydanticCustomError(
+                "no_function", "agents call functions only; leave out other tools"
+            )
+        return tool
+
+
 class FunctionTool(BaseModel):
     """One entry of `tools`."""
 
@@ -128,15 +182,17 @@ class FunctionTool(BaseModel):
     function: Function
 
 
-class Message(_Sent):
+class Message(Sent):
     """One message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[_Part] | None = None
+    content: str | list[TextPart] | None = None
     name: Annotated[str, Field(pattern=NAME)] | None = None
     """The speaker; written before the text, except for an assistant and for a tool."""
     tool_calls: Annotated[list[ToolCall], Field(max_length=128)] | None = None
     tool_call_id: str | None = None
+    reasoning: str | None = None
+    """An assistant's, as an answer with `include_reasoning` has it; not read again."""
 
     @model_validator(mode="after")
     def _holds_something(self) -> Message:
@@ -146,6 +202,8 @@ class Message(_Sent):
             raise ValueError("tool_calls are an assistant's")
         if self.tool_call_id is not None and self.role != "tool":
             raise ValueError("tool_call_id is a tool's")
+        if self.reasoning and self.role != "assistant":
+            raise ValueError("reasoning is an assistant's")
         return self
 
     @property
@@ -156,11 +214,7 @@ class Message(_Sent):
     @property
     def text(self) -> str:
         """The content as one text."""
-        if isinstance(self.content, str):
-            return self.content
-        if self.content is None:
-            return ""
-        return "".join(part.text for part in self.content)
+        return text_of(self.content)
 
     @property
     def spoken(self) -> str:
@@ -207,6 +261,26 @@ class ChatRequest(BaseModel):
     tool_choice: Literal["auto", "none"] | None = None
     parallel_tool_calls: bool | None = None
     session_id: Annotated[str, Field(pattern=SESSION_ID)] | None = None
+    return_token_ids: bool | None = None
+    """vLLM's: whether the answer has the token ids of the prompt and of the answer."""
+    include_reasoning: bool | None = None
+    """vLLM's, but off by default: whether the answer has its reasoning beside its content."""
+    _names: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _places: Sequence[str] = PrivateAttr(default=())
+
+    def sent_as(self, names: Mapping[str, str], places: Sequence[str]) -> ChatRequest:
+        """Notes the names of fields in the protocol from which the request was translated, and the
+        place of each message there, for errors."""
+        self._names, self._places = names, places
+        return self
+
+    @contextmanager
+    def naming_fields(self) -> Iterator[None]:
+        """Within this context, errors name the fields by the names of the request's protocol."""
+        try:
+            yield
+        except ServeError as error:
+            raise error.renamed(self._names, self._places) from None
 
     @field_validator("stop")
     @classmethod
@@ -248,32 +322,69 @@ def read_fields(body: bytes) -> dict[str, Any]:
 
 
 def parse(body: bytes) -> ChatRequest:
-    """Parses and validates a request body.
+    """Parses and validates the body of a chat completion request.
 
     Errors: ServeError 400 that names the field, without its value.
     """
     fields = read_fields(body)
-    for name, neutral in _NEUTRAL.items():
+    drop_neutral(fields, _NEUTRAL, _IGNORED)
+    if fields.get("tool_choice") not in (None, "auto", "none"):
+        raise forced_tool()
+    return validated(ChatRequest, fields)
+
+
+def drop_neutral(
+    fields: dict[str, Any], neutral: Mapping[str, tuple[Any, ...]], ignored: Collection[str]
+) -> None:
+    """Removes the fields that change no answer: those in `ignored`, and those whose value is null
+    or one of their values in `neutral`.
+
+    Errors: ServeError 400 for another value of a field in `neutral`.
+    """
+    for name, values in neutral.items():
         value = fields.pop(name, None)
-        if value is not None and value not in neutral:
+        if value is not None and value not in values:
             raise ServeError(
                 400,
                 f"'{name}' is not supported by this server; leave it out",
                 param=name,
                 code="unsupported_parameter",
             )
-    choice = fields.get("tool_choice")
-    if choice is not None and choice not in ("auto", "none"):
-        raise ServeError(
-            400,
-            "'tool_choice': answers cannot be constrained to a call; use auto or none",
-            param="tool_choice",
-            code="unsupported_parameter",
-        )
-    for name in _IGNORED:
+    for name in ignored:
         fields.pop(name, None)
+
+
+def forced_tool() -> ServeError:
+    """Returns the error for a request that forces a call."""
+    return ServeError(
+        400,
+        "'tool_choice': answers cannot be constrained to a call; use auto or none",
+        param="tool_choice",
+        code="unsupported_parameter",
+    )
+
+
+def translated(
+    fields: dict[str, Any], names: Mapping[str, str], places: Sequence[str]
+) -> ChatRequest:
+    """Returns the request of another protocol, whose fields have been translated. `names` are its
+    names of translated fields; `places` are its fields that hold the messages, one for each.
+
+    Errors: ServeError 400 that names the field of the other protocol.
+    """
     try:
-        return ChatRequest.model_validate(fields)
+        return validated(ChatRequest, fields).sent_as(names, places)
+    except ServeError as error:
+        raise error.renamed(names, places) from None
+
+
+def validated(schema: type[Schema], fields: dict[str, Any]) -> Schema:
+    """Validates the fields of a request.
+
+    Errors: ServeError 400 that names the field, without its value.
+    """
+    try:
+        return schema.model_validate(fields)
     except ValidationError as error:
         raise _refusal(error, fields) from None
 

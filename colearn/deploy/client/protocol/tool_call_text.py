@@ -88,9 +88,11 @@ def content_spans(
     return stripped(text, outside), calls
 
 
-def message(text: str, calls: Sequence[Call]) -> dict[str, Any]:
-    """Returns an assistant message in OpenAI's form."""
+def message(text: str, calls: Sequence[Call], reasoning: str = "") -> dict[str, Any]:
+    """Returns an assistant message in OpenAI's form. Reasoning has the key of vLLM's answers."""
     answer: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if reasoning:
+        answer["reasoning"] = reasoning
     if calls:
         answer["content"] = text or None
         answer["tool_calls"] = [_tool_call(*call) for call in calls]

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from colearn.deploy.client.protocol.schema import parse
-from colearn.programs.gateway.stream import events
+from colearn.deploy.client.protocol.writer import ChatWriter, chunks
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 LOGPROBS = {"content": [{"token": "hi", "logprob": -1.0}]}
-TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 CALLS = [
     {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
     for name in ("first", "second")
@@ -28,20 +26,20 @@ def answer(
     return {**head, "choices": [choice], "usage": USAGE}
 
 
-def streamed(result: dict[str, Any], **fields: Any) -> list[bytes]:
+def streamed(result: dict[str, Any], *, usage: bool = False) -> list[bytes]:
     """All events of a request with this answer."""
-    body = {"messages": [{"role": "user", "content": "go"}], "stream": True, **fields}
-    return list(events(result, parse(json.dumps(body).encode())))
+    writer = ChatWriter()
+    return [*map(writer.write, chunks(result, usage=usage)), writer.done()]
 
 
-def chunks(sent: list[bytes]) -> list[dict[str, Any]]:
+def read(sent: list[bytes]) -> list[dict[str, Any]]:
     """What is between `data: ` and the blank line, without the end's mark."""
     return [json.loads(event.decode()[6:-2]) for event in sent if b"[DONE]" not in event]
 
 
 def deltas(sent: list[bytes]) -> list[Any]:
     """(delta, finish reason) of each choice."""
-    choices = [choice for chunk in chunks(sent) for choice in chunk.get("choices", ())]
+    choices = [choice for chunk in read(sent) for choice in chunk.get("choices", ())]
     return [(choice["delta"], choice["finish_reason"]) for choice in choices]
 
 
@@ -54,13 +52,13 @@ def test_a_text_is_a_role_its_content_the_reason_of_its_end_and_a_mark() -> None
     ]
     assert sent[-1] == b"data: [DONE]\n\n"
     assert sent[1].startswith(b"data: {") and sent[1].endswith(b"}\n\n")
-    told = {(chunk["id"], chunk["model"], chunk["object"]) for chunk in chunks(sent)}
+    told = {(chunk["id"], chunk["model"], chunk["object"]) for chunk in read(sent)}
     assert told == {("chatcmpl-1", "one", "chat.completion.chunk")}
 
 
 def test_an_answer_with_calls_has_numbered_calls() -> None:
     result = answer(None, "tool_calls", tool_calls=CALLS)
-    assert deltas(streamed(result, tools=TOOLS)) == [
+    assert deltas(streamed(result)) == [
         ({"role": "assistant", "content": ""}, None),
         ({"tool_calls": [{**CALLS[0], "index": 0}]}, None),
         ({"tool_calls": [{**CALLS[1], "index": 1}]}, None),
@@ -69,14 +67,14 @@ def test_an_answer_with_calls_has_numbered_calls() -> None:
 
 
 def test_usage_comes_last_and_only_where_it_is_asked_for() -> None:
-    told = chunks(streamed(answer("hi"), stream_options={"include_usage": True}))
+    told = read(streamed(answer("hi"), usage=True))
     assert [chunk["usage"] for chunk in told] == [None, None, None, USAGE]
     assert told[-1]["choices"] == []
-    assert not any("usage" in chunk for chunk in chunks(streamed(answer("hi"))))
+    assert not any("usage" in chunk for chunk in read(streamed(answer("hi"))))
 
 
 @pytest.mark.parametrize("known", [LOGPROBS, None])
 def test_log_probabilities_of_the_answer_are_sent_once(known: Any) -> None:
-    told = chunks(streamed(answer("hi", logprobs=known)))
+    told = read(streamed(answer("hi", logprobs=known)))
     given = [chunk["choices"][0]["logprobs"] for chunk in told]
     assert [one for one in given if one is not None] == ([] if known is None else [known])

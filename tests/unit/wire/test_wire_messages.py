@@ -1,0 +1,302 @@
+"""Anthropic's Messages protocol: requests and the events of answers, written out by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from colearn.deploy.client.protocol.conversation import read_conversation
+from colearn.deploy.client.protocol.errors import ServeError
+from colearn.deploy.client.protocol.message_writer import MessageWriter
+from colearn.deploy.client.protocol.messages import parse_message_request
+from colearn.deploy.client.protocol.schema import ChatRequest, parse
+from colearn.deploy.client.protocol.writer import chunks
+
+USER = {"role": "user", "content": "go"}
+TOOL = {"name": "look", "input_schema": {"type": "object"}}
+CALL = {"type": "tool_use", "id": "c", "name": "look", "input": {"at": "sky"}}
+RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "blue"}
+USAGE = {
+    "prompt_tokens": 5,
+    "completion_tokens": 2,
+    "total_tokens": 7,
+    "prompt_tokens_details": {"cached_tokens": 3},
+}
+
+
+def request(*messages: Any, **fields: Any) -> ChatRequest:
+    body = {"model": "one", "max_tokens": 9, "messages": messages or [USER], **fields}
+    return parse_message_request(json.dumps(body).encode())
+
+
+def refused(*messages: Any, **fields: Any) -> tuple[str | None, str]:
+    with pytest.raises(ServeError) as refusal:
+        asked = request(*messages, **fields)
+        with asked.naming_fields():
+            read_conversation(asked)
+    assert refusal.value.status == 400 and "\n" not in refusal.value.message
+    return refusal.value.param, refusal.value.message
+
+
+def completion(content: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": content, **more}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+    return {
+        "id": "chatcmpl-1",
+        "created": 7,
+        "model": "one",
+        "choices": [choice],
+        "usage": USAGE,
+    }
+
+
+def events(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    writer = MessageWriter()
+    raw = b"".join([*map(writer.write, chunks(answer, usage=True)), writer.done()]).decode()
+    told = []
+    for block in raw.strip().split("\n\n"):
+        name, data = block.split("\n")
+        told.append(json.loads(data.removeprefix("data: ")))
+        assert name == f"event: {told[-1]['type']}"
+    return told
+
+
+def test_blocks_are_the_messages_of_the_same_chat_completion_request() -> None:
+    hint = {"cache_control": {"type": "ephemeral"}}
+    asked = request(
+        {"role": "user", "content": [{"type": "text", "text": "Look.", **hint}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": ""},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": "So.", "citations": None},
+                CALL,
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {**RESULT, "content": [{"type": "text", "text": "blue"}], "is_error": False},
+                {"type": "text", "text": "And?"},
+            ],
+        },
+        system=[{"type": "text", "text": "You are one.", **hint}],
+        tools=[{**TOOL, **hint, "type": "custom"}],
+        stop_sequences=["END"],
+    )
+    function = {"name": "look", "arguments": '{"at": "sky"}'}
+    chat = parse(
+        json.dumps(
+            {
+                "messages": [
+                    {"role": "system", "content": "You are one."},
+                    {"role": "user", "content": "Look."},
+                    {
+                        "role": "assistant",
+                        "content": "So.",
+                        "tool_calls": [{"id": "c", "function": function}],
+                    },
+                    {"role": "tool", "tool_call_id": "c", "content": "blue"},
+                    {"role": "user", "content": "And?"},
+                ],
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {"name": "look", "parameters": {"type": "object"}},
+                    }
+                ],
+            }
+        ).encode()
+    )
+    assert read_conversation(asked) == read_conversation(chat)
+    assert (asked.max_tokens, asked.stops, asked.include_reasoning) == (9, ("END",), True)
+
+
+def test_a_text_is_a_block() -> None:
+    start, *told = events(completion("hello"))
+    assert start == {
+        "type": "message_start",
+        "message": {
+            "id": "chatcmpl-1",
+            "type": "message",
+            "role": "assistant",
+            "model": "one",
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": 0,
+            },
+        },
+    }
+    assert told == [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "hello"},
+        },
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {
+                "input_tokens": 2,
+                "cache_read_input_tokens": 3,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": 2,
+            },
+        },
+        {"type": "message_stop"},
+    ]
+
+
+def test_reasoning_text_and_calls_are_blocks_in_this_order() -> None:
+    function = {"name": "look", "arguments": '{"at": "sky"}'}
+    calls = [{"id": "c", "type": "function", "function": function}]
+    answer = completion("So.", "tool_calls", reasoning="hm", tool_calls=calls)
+    told = events(answer)[1:-2]
+    signature = told.pop(2)
+    assert signature["delta"] == {"type": "signature_delta", "signature": "chatcmpl-1"}
+    assert [(one["type"], one["index"]) for one in told] == [
+        (f"content_block_{part}", number)
+        for number in range(3)
+        for part in ("start", "delta", "stop")
+    ]
+    assert [one["delta"] for one in told[1::3]] == [
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "text_delta", "text": "So."},
+        {"type": "input_json_delta", "partial_json": '{"at": "sky"}'},
+    ]
+    whole = MessageWriter().whole(answer)
+    assert whole["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "chatcmpl-1"},
+        {"type": "text", "text": "So."},
+        CALL,
+    ]
+    assert whole["stop_reason"] == "tool_use"
+    # the client sends the blocks back: they are the same conversation
+    back = request(
+        USER, {"role": "assistant", "content": whole["content"]}, {**USER, "content": [RESULT]}
+    )
+    assert (back.messages[1].text, back.messages[1].calls[0].function.read()) == (
+        "So.",
+        {"at": "sky"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop", "reason"),
+    [
+        ("stop", None, "end_turn"),
+        ("stop", "END", "stop_sequence"),
+        ("length", None, "max_tokens"),
+        ("tool_calls", None, "tool_use"),
+    ],
+)
+def test_an_ending_has_the_protocols_name(finish: str, stop: str | None, reason: str) -> None:
+    answer = completion("so", finish)
+    answer["choices"][0]["stop_reason"] = stop
+    whole = MessageWriter().whole(answer)
+    assert (whole["stop_reason"], whole["stop_sequence"]) == (reason, stop)
+    delta = events(answer)[-2]["delta"]
+    assert delta == {"stop_reason": reason, "stop_sequence": stop}
+
+
+def test_an_empty_answer_is_an_empty_text() -> None:
+    for content in ("", None):
+        assert MessageWriter().whole(completion(content))["content"] == [
+            {"type": "text", "text": ""}
+        ]
+
+
+def test_token_ids_are_beside_the_content() -> None:
+    answer = completion("hello")
+    answer["prompt_token_ids"], answer["choices"][0]["token_ids"] = [1, 2], [3]
+    whole = MessageWriter().whole(answer)
+    assert (whole["prompt_token_ids"], whole["token_ids"]) == ([1, 2], [3])
+    assert events(answer)[-2]["token_ids"] == [3]
+
+
+def test_reasoning_is_left_out_if_the_request_omits_it() -> None:
+    assert request(thinking={"type": "adaptive", "display": "omitted"}).include_reasoning is False
+
+
+NEUTRAL = {
+    "cache_control": {"type": "ephemeral"},
+    "container": None,
+    "metadata": {"user_id": "me"},
+    "output_config": {},
+    "service_tier": "auto",
+    "thinking": {"type": "disabled"},
+    "tool_choice": {"type": "auto", "disable_parallel_tool_use": False},
+}
+
+
+@pytest.mark.parametrize("field", NEUTRAL)
+def test_a_field_that_changes_no_answer_is_taken(field: str) -> None:
+    assert request(**{field: NEUTRAL[field]}) == request()
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"container": "c"}, "container"),
+        ({"mcp_servers": [{}]}, "mcp_servers"),
+        ({"output_config": {"effort": "low"}}, "output_config"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking.type"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tool_choice": {"type": "tool", "name": "look"}}, "tool_choice"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": None}, "max_tokens"),
+        ({"n": 2}, "n"),
+        ({"stop": "x"}, "stop"),
+        ({"stop_sequences": [""]}, "stop_sequences"),
+        ({"top_k": 0}, "top_k"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_by_its_name(fields: dict[str, Any], param: str) -> None:
+    told = refused(**fields)
+    assert told[0] == param and told[1].startswith(f"'{param}")
+
+
+@pytest.mark.parametrize("kind", ["image", "document", "search_result", "SECRET"])
+def test_images_are_refused_in_one_line(kind: str) -> None:
+    image = {"type": kind, "source": {"type": "base64", "data": "SECRET"}}
+    line = "agents read text only; leave out images, audio and files"
+    place = "messages.0.content.0.type"
+    assert refused({"role": "user", "content": [image]}) == (place, f"'{place}': {line}")
+    called = {"role": "assistant", "content": [CALL]}
+    result = {"role": "user", "content": [{**RESULT, "content": [image]}]}
+    place = "messages.2.content.0.content.0.type"
+    assert refused(USER, called, result) == (place, f"'{place}': {line}")
+
+
+@pytest.mark.parametrize(
+    ("messages", "param", "line"),
+    [
+        (
+            [USER, {"role": "assistant", "content": [CALL]}, USER],
+            "messages.1",
+            "call 0 of 'messages.1' has no result",
+        ),
+        ([{"role": "user", "content": [RESULT]}], "messages.0", "'messages.0' is a tool's, but"),
+        ([USER, {"role": "assistant", "content": "so"}], "messages", "the last message must be"),
+    ],
+)
+def test_a_refused_conversation_names_the_messages_of_the_request(
+    messages: list[Any], param: str, line: str
+) -> None:
+    told = refused(*messages, system="You are one.")
+    assert told[0] == param and told[1].startswith(line)
