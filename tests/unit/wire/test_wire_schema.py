@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from colearn.deploy.client.protocol.errors import ServeError
-from colearn.deploy.client.protocol.schema import CalledFunction, ChatRequest, parse
+from colearn.deploy.client.protocol.parts import CalledFunction
+from colearn.deploy.client.protocol.schema import ChatRequest, parse
 
 USER = {"role": "user", "content": "go"}
 TOOL = {"type": "function", "function": {"name": "look"}}

@@ -7,18 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from .parts import CalledFunction, Ignored, NamedFunction, Sent, TextPart, text_of
 from .schema import (
     SHARED,
-    CalledFunction,
     ChatRequest,
-    Ignored,
-    NamedFunction,
-    Sent,
-    TextPart,
     drop_neutral,
     forced_tool,
     read_fields,
-    text_of,
     translated,
     validated,
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .errors import ServeError
-from .schema import Message, ToolCall
+from .parts import ToolCall
+from .schema import Message
 
 
 def check_results(messages: Sequence[Message]) -> None:
