@@ -25,6 +25,7 @@ from .launch import (
 )
 from .plan import Plan, make_plan
 from .progress import Watcher, watch
+from .seeds import tell_seeds
 
 Make = Callable[[Sequence[LaunchedRun], Watcher], tuple[Failure, ...]]
 """A function that executes the unfinished ones of the given runs and returns the failures."""
@@ -80,6 +81,7 @@ def claimed(
     check_plans(plans.values())
     for task, plan in plans.items():
         tell_large_iterations(plan, task)
+        tell_seeds(plan, folder / task)
     with held_folder(folder):
         for task, plan in plans.items():
             claim(plan, folder / task, command_line)
