@@ -90,16 +90,19 @@ def check(
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
 ) -> None:
     """Check whether a task fulfils the contract: purity, determinism (in fresh processes, too),
-    privacy, types, horizon, pickling."""
+    privacy, types, horizon, pickling. Then print what random legal play earns."""
     from colearn.config import build_task, load_config
     from colearn.contract.testing import check_task
     from colearn.contract.testing.fresh_plays import check_fresh_plays
+    from colearn.contract.testing.random_play import random_play_line
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
     changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]
-    check_task(build_task(load_config(data, changes)))
+    built = build_task(load_config(data, changes))
+    check_task(built)
     check_fresh_plays(data, changes)
     print(f"{task}: holds the contract")
+    print(random_play_line(built))
 
 
 def _list(kind: Kind) -> None:
