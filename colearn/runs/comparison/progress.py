@@ -199,7 +199,9 @@ class Bars:
         self._show(name, completed=status.environment_steps, latest=latest, state="")
 
     def noted(self, name: str, text: str) -> None:
-        self._show(name, state=text)
+        """Print a note above the bars."""
+        line = f"{name}: {text}"
+        self._progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def ended(self, name: str, outcome: str) -> None:
         failed = outcome.startswith("failed")
