@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 ENOUGH_FOR_SHAPE = 5
 """Minimum number of seeds for which quartiles and distributions of final returns are reported."""
+_ROUNDING = 1e-9
+"""Relative size of a rounding error: a smoothed share of 1 may be a little above 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +50,13 @@ class Profile:
     high: list[float]
 
 
-def estimate(values: Sequence[float | None], *, least: float | None = None) -> MeanEstimate | None:
-    """Return the mean of one value per seed, with Student's 95% interval. `least` is the least
-    possible value of the quantity, 0 for a time: the interval is cut there, which leaves its
-    coverage as it is, because no true mean lies below.
+def estimate(
+    values: Sequence[float | None], *, least: float | None = None, most: float | None = None
+) -> MeanEstimate | None:
+    """Return the mean of one value per seed, with Student's 95% interval. `least` and `most` are
+    the bounds of the quantity, such as 0 of a time, or 0 and 1 of a share. The interval is cut
+    there, which leaves its coverage as it is, because no true mean lies outside. If a value lies
+    outside a bound, the interval is not cut at this bound.
 
     For normally distributed values, the interval is exact for every number of seeds. The coverage
     is 93% for values with skewness 1, and 88% for values with skewness 2. Seeds without a finite
@@ -60,16 +65,19 @@ def estimate(values: Sequence[float | None], *, least: float | None = None) -> M
     finite = np.array(_finite(values))
     if finite.size == 0:
         return None
-    mean, low, high = mean_band(finite[:, None])
+    mean, low, high = mean_band(finite[:, None], least=least, most=most)
     if finite.size == 1:
         return MeanEstimate(mean=float(mean[0]), low=None, high=None, seeds=1)
-    lower = float(low[0]) if least is None else max(float(low[0]), least)
-    return MeanEstimate(mean=float(mean[0]), low=lower, high=float(high[0]), seeds=finite.size)
+    return MeanEstimate(
+        mean=float(mean[0]), low=float(low[0]), high=float(high[0]), seeds=finite.size
+    )
 
 
-def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
+def mean_band(
+    rows: ArrayLike, *, least: float | None = None, most: float | None = None
+) -> tuple[Array, Array, Array]:
     """Return the pointwise mean of curves [seeds, points], and the lower and upper bounds of
-    Student's 95% interval.
+    Student's 95% interval, cut at `least` and `most` as in `estimate`.
 
     With one seed, both bounds equal the curve.
     """
@@ -81,18 +89,32 @@ def mean_band(rows: ArrayLike) -> tuple[Array, Array, Array]:
     reach = _student(seeds - 1) * matrix.std(axis=0, ddof=1) / seeds**0.5
     # equal values have an interval of width 0, despite rounding
     reach = np.where(np.ptp(matrix, axis=0) == 0.0, 0.0, reach)
-    return mean, mean - reach, mean + reach
+    return mean, *_cut(mean - reach, mean + reach, matrix, least, most)
 
 
-def interquartile_mean(values: Sequence[float | None]) -> MeanEstimate | None:
+def _cut(
+    low: Array, high: Array, values: Array, least: float | None, most: float | None
+) -> tuple[Array, Array]:
+    """The bounds of an interval, cut at the bounds of the quantity that all values respect."""
+    if least is not None and values.min() >= least - _ROUNDING * max(1.0, abs(least)):
+        low = np.maximum(low, least)
+    if most is not None and values.max() <= most + _ROUNDING * max(1.0, abs(most)):
+        high = np.minimum(high, most)
+    return low, high
+
+
+def interquartile_mean(
+    values: Sequence[float | None], *, least: float | None = None, most: float | None = None
+) -> MeanEstimate | None:
     """Return the mean of the middle half of the seeds' values, with the 95% interval of a trimmed
-    mean (Tukey and McLaughlin 1963). None with fewer than five seeds. The mean is robust to a
-    single lucky or failed run."""
+    mean (Tukey and McLaughlin 1963), cut as in `estimate`. None with fewer than five seeds. The
+    mean is robust to a single lucky or failed run."""
     finite = np.array(_finite(values))
     if finite.size < ENOUGH_FOR_SHAPE:
         return None
     cut = (0.25, 0.25)
-    low, high = stats.mstats.trimmed_mean_ci(finite, limits=cut, alpha=1.0 - CONFIDENCE)
+    ends = stats.mstats.trimmed_mean_ci(finite, limits=cut, alpha=1.0 - CONFIDENCE)
+    low, high = _cut(np.asarray(ends[0]), np.asarray(ends[1]), finite, least, most)
     mean = float(stats.trim_mean(finite, cut[0]))
     return MeanEstimate(mean=mean, low=float(low), high=float(high), seeds=finite.size)
 

@@ -18,6 +18,7 @@ from colearn.contract.task_results import validate_costs
 from colearn.methods.values.given import critic_joint_actions
 from colearn.runs.record import Progress, RunRecord, RunWriter
 
+from .metric_ranges import metric_ranges
 from .team import Team
 
 RunStatus = Literal["running", "interrupted", "finished"]
@@ -63,6 +64,9 @@ class RunSummary:
             updates=progress.updates,
             changes=tuple(progress.changes),
             optimum=task.optimum,
+            ranges=metric_ranges(task, config.task.name, evaluations[-1].metrics)
+            if evaluations
+            else {},
             headline=self.team.run.headline,
             best=progress.best,
             costs=self._costs(),

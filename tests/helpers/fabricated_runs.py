@@ -99,6 +99,7 @@ def episode(iteration: int, item: str, value: float, text: str) -> dict[str, Any
             "reward": value / 2,
             "observations": {"left": f"turn {t}: build <ICML>", "right": f"turn {t}: you have oak"},
             "actions": {"left": text, "right": "ok " * 40},
+            "rendered": "#..#\n<##>\n#..#",
         }
         for t in range(2)
     ]
@@ -108,7 +109,6 @@ def episode(iteration: int, item: str, value: float, text: str) -> dict[str, Any
         "item": item,
         "return": value,
         "metrics": {"iou": 0.5},
-        "picture": "#..#\n<##>\n#..#",
         "turns": turns,
     }
 

@@ -51,6 +51,17 @@ def test_the_interval_of_a_time_ends_at_0():
     assert (cut.mean, cut.low, cut.high) == (free.mean, 0.0, free.high)
 
 
+def test_the_interval_of_a_share_ends_at_1_unless_a_value_lies_beyond():
+    """0.91 plus or minus 2.776445 * sqrt(0.046 / 4 / 5), by hand."""
+    shares = [0.96, 0.98, 0.94, 0.95, 0.72]
+    free, cut = estimate(shares), estimate(shares, least=0.0, most=1.0)
+    assert (free.low, free.high) == pytest.approx((0.77685, 1.04315), abs=1e-5)
+    assert (cut.mean, cut.low, cut.high) == (free.mean, free.low, 1.0)
+    assert estimate([*shares, 1.2], most=1.0).high > 1.1, "it is no share"
+    assert estimate([0.9, 1 + 1e-15], most=1.0).high == 1.0, "rounding"
+    assert interquartile_mean([0.99, 1.0, 0.9, 0.99, 1.0], most=1.0).high == 1.0
+
+
 def test_equal_values_have_no_width():
     equal = estimate([0.1, 0.1, 0.1])
     assert equal.low == equal.high == pytest.approx(0.1)

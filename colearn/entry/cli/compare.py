@@ -90,7 +90,7 @@ def report(
         Path, typer.Argument(help="The folder of a comparison, of a suite, or of one run.")
     ],
 ) -> None:
-    """Rewrite report.html, summary.json, table.md and curves.png from finished runs."""
+    """Rewrite report.html and the figures and tables beside it from finished runs."""
     from colearn.runs.comparison.suite import is_suite_folder, report_suite
     from colearn.runs.report import write_report
 
@@ -152,20 +152,15 @@ def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
 
     from colearn.estimate import estimate
     from colearn.estimate.table import comparison_table
-    from colearn.runs.over_seeds import can_differ
+    from colearn.runs.comparison.seeds import seeds_line
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
     estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
     console = Console()
     console.print(comparison_table(title, estimates), highlight=False)
-    seeds = len({run.config.run.seed for run in plan.runs})
-    if not can_differ(seeds, seeds):
-        console.print(
-            f"{seeds} {'seed' if seeds == 1 else 'seeds'}: too few to tell algorithms apart, or to "
-            "call a return changed, at 95%; four can (--seeds 4)",
-            highlight=False,
-            soft_wrap=True,
-        )
+    if len(plan.algorithms) > 1:
+        seeds = len({run.config.run.seed for run in plan.runs})
+        console.print(seeds_line(seeds), highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -183,7 +178,8 @@ def _command_line() -> str:
 
 
 def _show(folder: Path) -> None:
-    """Print the main finding and the main numbers; table.md contains all numbers."""
+    """Print the main numbers, the headline and the notes that it leaves out, without those on
+    critics; table.md contains everything."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -203,3 +199,7 @@ def _show(folder: Path) -> None:
     console = Console()
     console.print(table)
     console.print(summary["headline"], highlight=False)
+    critics = [one["critic"]["sentence"] for one in summary["algorithms"].values() if one["critic"]]
+    for text in summary["notes"]:
+        if text not in critics:
+            console.print(f"- {text}", highlight=False, markup=False)

@@ -14,13 +14,13 @@ from colearn.errors import ConfigError
 from colearn.methods.critic.stream import text_ids
 from colearn.models.load import load_base, load_tokenizer, resolve_device
 from colearn.models.network import Network, ValueHead
+from colearn.runs.record.transcript_tree import transcript_tree
 from colearn.training.learners.batch import evaluate
 
 from .critic_folder import CriticManifest, critic_folder, read_critic
 from .critics import Critics
 from .explained_variance import TurnWorth, pairs, worth_by_turn
 from .item_means import ItemMeans
-from .transcript_tree import transcript_tree
 
 _TOKENS = 4096
 """Maximum number of tokens in one forward pass, padding included."""

@@ -116,6 +116,8 @@ class RunRecord(RecordFields):
     """Files that changed before the run was resumed, as `field: file`."""
     optimum: Number = None
     """The task's highest possible return, if known."""
+    ranges: dict[str, tuple[Number, Number]] = {}
+    """Bounds of the values of an evaluation metric, if known, such as 0 and 1 of a share."""
     headline: Headline = Headline()
     """Metric that selects the best checkpoint and ranks the run."""
     best: Best | None = None
@@ -156,6 +158,8 @@ class RecordedTurn(RecordFields):
     """m_t, the global information that critics may read."""
     privileged_info: str = ""
     picture: dict[str, Any] | None = None
+    rendered: str = ""
+    """The task's rendering of the state after the turn."""
 
     @property
     def agents(self) -> list[str]:
@@ -171,8 +175,6 @@ class Episode(RecordFields):
     value: Annotated[Number, Field(alias="return")] = None
     """Undiscounted return."""
     metrics: dict[str, Number] = {}
-    picture: str | None = None
-    """The task's rendering of the last state."""
     turns: tuple[RecordedTurn, ...] = ()
 
 

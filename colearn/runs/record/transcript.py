@@ -15,7 +15,8 @@ from colearn.contract.types import Node, Tree
 def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
     """Return an episode as plain data: the observations, actions and reward of each turn.
 
-    The task's `render` provides the text of the last state, `picture` the picture after each turn.
+    The task's `picture` provides the picture after each turn, and `render` the text of the state
+    after each turn without a picture and after the last turn.
     """
     checked = CheckedTask(task, item_name(tree.item))
     chain: Sequence[Node[Any]] = tree.ancestry(tree.nodes[-1].index)
@@ -24,14 +25,13 @@ def transcript(task: DecPOMDP[Any, Any], tree: Tree[Any]) -> dict[str, Any]:
         "item": str(tree.item),
         "return": as_reward(tree.returns(1.0)[0]),
         "metrics": dict(chain[-1].metrics),
-        "picture": checked.render(chain[-1].state),
         "turns": [
             {
                 "reward": after.reward,
                 "observations": {a: o.whole for a, o in before.observations.items()},
                 "actions": {a: action.text for a, action in after.actions.items()},
                 **_critic_information(before),
-                **_plain_picture(checked, after.state),
+                **_drawn(checked, after, last=after is chain[-1]),
             }
             for before, after in itertools.pairwise(chain)
         ],
@@ -45,6 +45,9 @@ def _critic_information(node: Node[Any]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def _plain_picture(checked: CheckedTask, state: Any) -> dict[str, Any]:
-    picture = checked.picture(state)
-    return {} if picture is None else {"picture": picture}
+def _drawn(checked: CheckedTask, node: Node[Any], *, last: bool) -> dict[str, Any]:
+    picture = checked.picture(node.state)
+    # a task may render its whole history, which would be recorded at every turn
+    text = checked.render(node.state) if picture is None or last else None
+    drawn = {"picture": picture, "rendered": text}
+    return {name: value for name, value in drawn.items() if value is not None}

@@ -95,11 +95,15 @@ def _turn(number: int, late: Sequence[Sequence[CriticLine]]) -> TurnSummary:
     of_seeds = [turns for turns in of_seeds if turns]
     return TurnSummary(
         turn=number,
-        explained=estimate([_share(turns, "error_variance") for turns in of_seeds]),
-        r2=estimate([_share(turns, "error_square") for turns in of_seeds]),
-        item_mean=estimate([_share(turns, "item_error_variance") for turns in of_seeds]),
+        explained=_estimated(of_seeds, "error_variance"),
+        r2=_estimated(of_seeds, "error_square"),
+        item_mean=_estimated(of_seeds, "item_error_variance"),
         ceiling=_ceiling([turn for turns in of_seeds for turn in turns]),
     )
+
+
+def _estimated(of_seeds: Sequence[Sequence[CriticTurn]], field: str) -> MeanEstimate | None:
+    return estimate([_share(turns, field) for turns in of_seeds], most=1.0)
 
 
 def _of_turn(number: int, lines: Sequence[CriticLine]) -> Iterator[CriticTurn]:

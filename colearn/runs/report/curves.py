@@ -1,19 +1,19 @@
-"""Plots the headline metric over steps, tokens and time: the mean, the interval and each seed."""
+"""Plots curves over steps, tokens and time: the mean, the interval and each seed."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from .plots import svg_of, write_files
+from .result_table import csv_text
 from .summary import AXES, Curve, Summary
 
 _LABELS = {
@@ -33,8 +33,9 @@ def colour(index: int) -> str:
     return _COLOURS[index % len(_COLOURS)]
 
 
-def write_curves(summary: Summary, path: Path) -> None:
-    """Write the curves over the three axes side by side as a PNG."""
+def write_curves(summary: Summary, out: Path) -> None:
+    """Write the curves over the three axes side by side, with a legend, as curves.png, .svg and
+    .pdf."""
     figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_BACKGROUND)
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
@@ -43,19 +44,41 @@ def write_curves(summary: Summary, path: Path) -> None:
     handles = _legend(summary)
     columns = min(len(handles), 6)
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
-    figure.savefig(path, dpi=140)
+    figure.savefig(out / "curves.png", dpi=140)
+    write_files(figure, svg_of(figure), out / "curves")
 
 
-def panel_svg(summary: Summary, axis: str) -> str:
-    """Plot the headline metric over one axis as an SVG that is legible at a phone's width."""
+def curves_csv(summary: Summary) -> str:
+    """All curves as CSV: the mean and its interval (`seed` is empty), then each seed's values.
+    `curve` begins with `evaluation/`, `training/` or `update/`."""
+    rows: list[tuple[str | float | None, ...]] = []
+    for label, algorithm in summary.algorithms.items():
+        judged, steps = summary.compared.headline.metric, AXES[0]
+        named = [(f"evaluation/{judged}", axis, one) for axis, one in algorithm.curves.items()]
+        if algorithm.training is not None:
+            named.append(("training/return", steps, algorithm.training))
+        named += [(f"evaluation/{n}", steps, one) for n, one in algorithm.metrics_curves.items()]
+        named += [(f"update/{n}", steps, one) for n, one in algorithm.diagnostics.items()]
+        for name, axis, curve in named:
+            band = zip(curve.x, curve.mean, curve.low, curve.high, strict=True)
+            rows += [(label, name, axis, None, *point) for point in band]
+            for seed, points in curve.seeds.items():
+                values = zip(*points, strict=True)
+                rows += [(label, name, axis, seed, x, y, None, None) for x, y in values]
+    titles = ("algorithm", "curve", "axis", "seed", "x", "value", "low", "high")
+    return csv_text([(title, [row[n] for row in rows]) for n, title in enumerate(titles)])
+
+
+def panel_figure(summary: Summary, axis: str) -> Figure:
+    """Plot the headline metric over one axis as a figure that is legible at a phone's width."""
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
     panel.set_ylabel(f"evaluation {summary.compared.headline.label}")
-    return _svg(figure)
+    return figure
 
 
-def training_svg(summary: Summary) -> str | None:
+def training_figure(summary: Summary) -> Figure | None:
     """Plot the training return as the evaluation panels; None if no run has updates."""
     trained = {n: a.training for n, a in enumerate(summary.algorithms.values()) if a.training}
     if not trained:
@@ -67,22 +90,22 @@ def training_svg(summary: Summary) -> str | None:
     panel.set_xlabel(_LABELS["environment_steps"])
     panel.set_ylabel("return in training")
     _style(panel)
-    return _svg(figure)
+    return figure
 
 
-def small_svg(curves: Mapping[int, Curve]) -> str:
-    """Plot curves over environment steps as a small SVG. The keys of `curves` are the numbers of
+def small_figure(curves: Mapping[int, Curve]) -> Figure:
+    """Plot curves over environment steps as a small figure. The keys of `curves` are the numbers of
     the algorithms."""
     figure = Figure(figsize=(3.4, 2.2), layout="constrained", facecolor="none")
     panel = figure.subplots()
     for index, curve in curves.items():
         _draw_curve(panel, curve, index)
     _style(panel)
-    return _svg(figure)
+    return figure
 
 
-def calibration_svg(points: Sequence[tuple[float, float]], index: int) -> str:
-    """Plot mean return against mean value as a small SVG, with a calibrated critic's diagonal."""
+def calibration_figure(points: Sequence[tuple[float, float]], index: int) -> Figure:
+    """Plot mean return against mean value, with the diagonal of a calibrated critic."""
     figure = Figure(figsize=(3.4, 2.6), layout="constrained", facecolor="none")
     panel = figure.subplots()
     values, returns = zip(*points, strict=True)
@@ -95,20 +118,12 @@ def calibration_svg(points: Sequence[tuple[float, float]], index: int) -> str:
     _style(panel)
     panel.yaxis.set_major_formatter("{x:g}")
     panel.xaxis.set_major_formatter("{x:g}")
-    return _svg(figure)
+    return figure
 
 
 def darkened(svg: str) -> str:
     """Recolours an SVG for dark pages, which is faster than drawing it twice."""
     return re.sub("|".join(_DARK), lambda match: _DARK[match[0]], svg)
-
-
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    # fixed ids and no date: the same runs make the same file
-    with matplotlib.rc_context({"svg.hashsalt": "colearn"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
 
 
 def _draw(panel: Any, summary: Summary, axis: str) -> None:

@@ -87,28 +87,33 @@ def improved(gain: MeanEstimate | None) -> int:
 
 def headline(
     changes: Mapping[str, Ends], pairs: Sequence[PairFinding], judged: Headline = RETURN
-) -> str:
-    """Returns one sentence that states which algorithms improved, their first and last values, and
-    which pairs differ."""
+) -> list[str]:
+    """Returns forms of a sentence, the fullest first, that states which algorithms improved, their
+    first and last values, and which pairs differ. Shorter forms count the algorithms or the pairs.
+    """
     cautions = [_caution(gain) for _, _, gain in changes.values()]
     shared = cautions[0] if len(cautions) > 1 and len(set(cautions)) == 1 else None
-    clauses = [
+    together = [] if shared is None else [shared.together]
+    spelled_out = [
         f"{label} {_development(ends, judged)}"
         + (f" ({caution.alone})" if caution is not None and shared is None else "")
         for (label, ends), caution in zip(changes.items(), cautions, strict=True)
     ]
-    if shared is not None:
-        clauses.append(shared.together)
-    if len(clauses) > _SPELLED_OUT:
-        known = [label for label, (_, last, _) in changes.items() if last is not None]
-        best = max(known, key=lambda label: judged.sign * _mean(changes[label][1]), default=None)
-        clauses = [improvements([gain for _, _, gain in changes.values()], judged)]
-        if best is not None:
-            end = "highest" if judged.better == "higher" else "lowest"
-            clauses.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
-    return (
-        f"Evaluation {judged.label}: " + "; ".join([*clauses, *_differences(pairs, judged)]) + "."
-    )
+    counted = [improvements([gain for _, _, gain in changes.values()], judged), *together]
+    known = [label for label, (_, last, _) in changes.items() if last is not None]
+    best = max(known, key=lambda label: judged.sign * _mean(changes[label][1]), default=None)
+    if best is not None:
+        end = "highest" if judged.better == "higher" else "lowest"
+        counted.append(f"the {end} final mean is {best}'s, {_shown(changes[best][1])}")
+    algorithms = [[*spelled_out, *together], counted]
+    different = [_differences(pairs, judged)]
+    if len(different[0]) > 1:
+        different.append([differing(pairs)])
+    return [
+        f"Evaluation {judged.label}: {'; '.join([*clauses, *ends])}."
+        for clauses in (algorithms[1:] if len(changes) > _SPELLED_OUT else algorithms)
+        for ends in different
+    ]
 
 
 def improvements(gains: Sequence[MeanEstimate | None], judged: Headline) -> str:

@@ -61,3 +61,28 @@ _SPELLED_OUT = 3
 def first_sentences(sentences: Sequence[str], rest: str) -> str:
     """The first sentences of a note, followed by `rest` if there are more."""
     return " ".join(sentences[:_SPELLED_OUT]) + (rest if len(sentences) > _SPELLED_OUT else "")
+
+
+LONGEST_HEADLINE = 360
+"""Maximum number of characters of a headline: three lines of a page or of a wide terminal."""
+_LEFT_OUT = "The report has {} more {}."
+
+
+def in_three_lines(forms: Sequence[str], notes: Sequence[str]) -> tuple[str, list[str]]:
+    """Returns a headline of at most `LONGEST_HEADLINE` characters, and the sentences that it leaves
+    out. forms: forms of the finding, the fullest first. The headline has the first one that leaves
+    half a line, or else the start of the last one, and the notes that fit behind it, in order.
+    Empty notes are passed over."""
+    most = LONGEST_HEADLINE - 60
+    finding = next((form for form in forms if len(form) <= most), forms[-1])
+    head = finding if len(finding) <= most else f"{finding[: most - 4]} ..."
+    left_out = [] if head == forms[0] else [forms[0]]
+    for note in filter(None, notes):
+        if len(head) + len(note) + len(_LEFT_OUT) + 4 <= LONGEST_HEADLINE:
+            head = f"{head} {note}"
+        else:
+            left_out.append(note)
+    if left_out:
+        more = _LEFT_OUT.format(len(left_out), "note" if len(left_out) == 1 else "notes")
+        head = f"{head} {more}"
+    return head, left_out

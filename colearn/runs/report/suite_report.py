@@ -16,7 +16,7 @@ from colearn.runs.record.files import published
 from colearn.text.masking import masked, masked_settings
 
 from .page import render
-from .result_table import ResultCell, ResultTable
+from .result_table import ResultCell, ResultTable, numbers_of
 from .show import show_number
 from .suite_table import COST, TIME, Column, Figures, read_figures
 from .write import write_tables
@@ -110,8 +110,9 @@ def _cell(figures: Figures, label: str, number: int) -> ResultCell:
     mark = figures.marks.get((label, number))
     return ResultCell(
         text=show_number(None if value is None else value.mean),
-        note="" if mark is None else f"({mark})",
+        remark="" if mark is None else f"({mark})",
         best=label in figures.best(number),
+        numbers=numbers_of(value),
     )
 
 

@@ -15,6 +15,7 @@ from colearn.runs.record.log import last_error
 from .finding import final_steps, unequal_note
 from .repeats import independent, repeats_note
 from .show import show_number
+from .summarise import bounds
 
 TIME, COST = "time", "cost"
 
@@ -112,8 +113,8 @@ def read_figures(suite: SuiteSettings, folder: Path) -> Figures:
                 "the row", len(finished_runs), len(runs)
             ).removesuffix(".")
             for number, column in task_columns:
-                least = 0.0 if column.key in (TIME, COST) else None
-                figure = estimate([_figure(run, column) for run in runs], least=least)
+                figures = [_figure(run, column) for run in runs]
+                figure = estimate(figures, **_bounds(runs, column))
                 values[label].append(figure)
                 if caution:
                     marks[label, number] = note(f"{location}: {caution}")
@@ -165,6 +166,14 @@ def _metrics(column: Column) -> tuple[str, ...]:
         # a pipeline's turns are micro-turns of one agent after another, so their times add up
         return ("response_seconds", "turns")
     return ("tokens_per_turn",) if column.key == COST else (column.key,)
+
+
+def _bounds(runs: Sequence[Run], column: Column) -> dict[str, float | None]:
+    """The least and the largest value of a column; None: unknown."""
+    if column.key in (TIME, COST):
+        return {"least": 0.0, "most": None}
+    known = bounds(runs, column.key)
+    return {end: None if value is None else column.scale * value for end, value in known.items()}
 
 
 def _figure(run: Run, column: Column) -> float | None:

@@ -31,6 +31,7 @@ from .finding import (
     unequal_note,
 )
 from .repeats import independent, repeats_note
+from .show import in_three_lines
 from .source import Source
 from .stopped import stopped, stopped_note
 from .summary import (
@@ -45,6 +46,8 @@ from .summary import (
 
 SMOOTHING = 0.05
 """Scale of the curves' moving average, as a fraction of a run's length on the axis."""
+
+STEPS = AXES[0]
 
 LEVELS = 5
 """Number of returns at which performance profiles are evaluated."""
@@ -63,7 +66,9 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
     "peak_memory_gb": lambda record: record.peak_memory_bytes / 1e9,
 }
 
-_OWN = ("turns", "tokens_per_turn", "truncated", "overflow", "response_seconds")
+_NOT_NEGATIVE = dict.fromkeys(("turns", "tokens_per_turn", "response_seconds"), (0.0, None))
+"""Ranges of the metrics of every task that are times or counts."""
+_OWN = (*_NOT_NEGATIVE, "truncated", "overflow")
 
 RETURNS = ("return", "exact_return")
 """Metrics in the same unit as a task's optimum."""
@@ -94,8 +99,8 @@ def summarise(source: Source) -> Summary:
     pairs = compare_pairs({label: values for label, values in finals.items() if values}, judged)
     changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
     optima = {run.record.optimum for run in source.runs} - {None}
+    finding = headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged)
     sentences = [
-        headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged),
         *(budget_note(k, budget, final_steps(v)) for k, v in groups.items()),
         stopped_note({k: a.stopped for k, a in algorithms.items()}),
         unequal_note({label: final_steps(runs) for label, runs in groups.items()}),
@@ -104,9 +109,11 @@ def summarise(source: Source) -> Summary:
         collapse_note({k: a.collapses for k, a in algorithms.items()}),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
     ]
+    head, notes = in_three_lines(finding, sentences)
     return Summary(
         compared=source.compared,
-        headline=" ".join(sentence for sentence in sentences if sentence),
+        headline=head,
+        notes=notes,
         optimum=optima.pop() if len(optima) == 1 and judged.metric in RETURNS else None,
         missing=list(source.missing),
         runs=[_summarise_run(run, source.folder, judged.metric) for run in source.runs],
@@ -155,23 +162,22 @@ def _summarise_algorithm(
             **told,
             **_costs(runs),
         },
-        curves=_curves(runs, {axis: (axis, _evaluated(judged)) for axis in AXES}),
-        training=curve(runs, "environment_steps", lambda run: _values(run.updates, "return")),
-        metrics_curves=_curves(
-            runs,
+        curves=_known({axis: curve(runs, axis, _evaluated(judged), judged) for axis in AXES}),
+        training=curve(runs, STEPS, lambda run: _values(run.updates, "return"), metric="return"),
+        metrics_curves=_known(
             {
-                n: ("environment_steps", _evaluated(n))
-                for n in names
-                if n != judged and n not in _OWN
-            },
+                name: curve(runs, STEPS, _evaluated(name), name)
+                for name in names
+                if name != judged and name not in _OWN
+            }
         ),
         time_use=time_use,
         bottleneck=bottleneck({key: share.mean for key, share in time_use.items() if share}),
         critic=critic_summary(label, runs),
         collapses=collapses(runs),
         stopped=stopped(runs),
-        diagnostics=_curves(runs, {n: ("environment_steps", _diagnosed(n)) for n in DIAGNOSTICS}),
-        interquartile_mean=interquartile_mean(final),
+        diagnostics=_known({n: curve(runs, STEPS, _diagnosed(n)) for n in DIAGNOSTICS}),
+        interquartile_mean=interquartile_mean(final, **bounds(runs, judged)),
         profile=performance_profile(final, levels),
     )
 
@@ -200,19 +206,31 @@ def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[fl
 
 
 def change(runs: Sequence[Run], metric: str) -> Change:
-    """Computes a metric's change from the first to the last evaluation of finished runs. Only a
-    gain of a time, a count or a share lies below 0."""
+    """Computes a metric's change from the first to the last evaluation of finished runs. The
+    intervals of the ends are cut at the metric's bounds; that of the gain is not, because it judges
+    the change."""
     first, last = _ends(runs, metric)
     gains = [
         None if before is None or after is None else after - before
         for before, after in zip(first, last, strict=True)
     ]
-    least = 0.0 if metric in _OWN else None
+    known = bounds(runs, metric)
     return Change(
-        first=estimate(first, least=least),
-        last=estimate(last, least=least),
-        gain=estimate(gains),
+        first=estimate(first, **known), last=estimate(last, **known), gain=estimate(gains)
     )
+
+
+def bounds(runs: Sequence[Run], metric: str) -> dict[str, float | None]:
+    """The least and the largest value that a metric can have in any of the runs; None: unknown."""
+    ranges = [
+        run.record.ranges.get(metric, _NOT_NEGATIVE.get(metric, (None, None))) for run in runs
+    ]
+    least = [low for low, _ in ranges if low is not None]
+    most = [high for _, high in ranges if high is not None]
+    return {
+        "least": min(least) if least and len(least) == len(runs) else None,
+        "most": max(most) if most and len(most) == len(runs) else None,
+    }
 
 
 Points = Callable[[Run], list[tuple[Line, float]]]
@@ -250,13 +268,13 @@ def _is(key: str, name: str) -> bool:
     return key.rpartition("/")[2] == metric and key.startswith("critic/") == (kind == "critic")
 
 
-def _curves(runs: Sequence[Run], series: dict[str, tuple[str, Points]]) -> dict[str, Curve]:
-    curves = {name: curve(runs, axis, points) for name, (axis, points) in series.items()}
+def _known(curves: Mapping[str, Curve | None]) -> dict[str, Curve]:
     return {name: result for name, result in curves.items() if result is not None}
 
 
-def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
-    """Smoothed values of all runs over an axis; None if no run has values."""
+def curve(runs: Sequence[Run], axis: str, read: Points, metric: str = "") -> Curve | None:
+    """Smoothed values of all runs over an axis; None if no run has values. metric: the evaluation
+    metric at whose bounds the interval is cut."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for run in runs:
         points = [(float(getattr(line, axis)), value) for line, value in read(run)]
@@ -267,7 +285,7 @@ def curve(runs: Sequence[Run], axis: str, read: Points) -> Curve | None:
     if not lines:
         return None
     grid, rows = on_common_grid([(np.array(x), np.array(y)) for x, y in lines.values()])
-    mean, low, high = mean_band(rows)
+    mean, low, high = mean_band(rows, **bounds(runs, metric))
     return Curve(
         x=grid.tolist(), mean=mean.tolist(), low=low.tolist(), high=high.tolist(), seeds=lines
     )

@@ -135,6 +135,9 @@ def _plain(value: Any) -> Any:
 class Summary:
     compared: Compared
     headline: str
+    """At most three lines: the finding, and the notes that fit."""
+    notes: list[str]
+    """The sentences that the headline leaves out."""
     optimum: float | None
     """Optimum of the headline metric, if that metric is a return."""
     missing: list[Missing]

@@ -6,8 +6,8 @@ from colearn.runs.over_seeds import MeanEstimate
 
 from .collapses import collapse_table
 from .finding import differing, improvements
-from .result_table import ResultCell, ResultTable
-from .show import show_estimate, show_number
+from .result_table import ResultCell, ResultTable, estimate_cell, numbers_of
+from .show import show_number
 from .stopped import stopped_table
 from .summary import OBJECTIVE, AlgorithmSummary, Change, Summary, is_objective
 
@@ -80,7 +80,7 @@ def _performance(summary: Summary) -> ResultTable:
             (
                 label,
                 tuple(
-                    _cell(values[row], len(algorithm.seeds), row in best.get(name, ()))
+                    estimate_cell(values[row], len(algorithm.seeds), row in best.get(name, ()))
                     for name, values in columns.items()
                 ),
             )
@@ -92,7 +92,7 @@ def _performance(summary: Summary) -> ResultTable:
 def _means(summary: Summary) -> str:
     """Describes what a table's cells show: means over seeds, or the values of single runs."""
     if _several_seeds(summary):
-        return "Means over seeds with 95% intervals"
+        return "Means over seeds with 95% intervals, cut at the known bounds of a quantity"
     return "Values of one run, so without intervals"
 
 
@@ -120,7 +120,7 @@ def _shape(summary: Summary) -> ResultTable:
             for share, low, high in zip(profile.share, profile.low, profile.high, strict=True)
         )
         cells = (algorithm.interquartile_mean, *shares)
-        rows.append((label, tuple(_cell(cell, len(algorithm.seeds)) for cell in cells)))
+        rows.append((label, tuple(estimate_cell(cell, len(algorithm.seeds)) for cell in cells)))
     return ResultTable(
         name="distribution",
         title=f"Final {summary.compared.headline.metric} over seeds",
@@ -155,7 +155,9 @@ def _other_metrics(summary: Summary) -> ResultTable:
             (
                 f"{name} {label}",
                 tuple(
-                    _cell(getattr(_metric(algorithm, name), attribute), len(algorithm.seeds))
+                    estimate_cell(
+                        getattr(_metric(algorithm, name), attribute), len(algorithm.seeds)
+                    )
                     for algorithm in algorithms.values()
                 ),
             )
@@ -184,7 +186,7 @@ def _objective(summary: Summary) -> ResultTable:
             (
                 label,
                 tuple(
-                    _cell(value, len(summary.algorithms[label].seeds))
+                    estimate_cell(value, len(summary.algorithms[label].seeds))
                     for value in (change.first, change.last)
                 ),
             )
@@ -201,12 +203,12 @@ def _critics(summary: Summary) -> ResultTable:
         critic = algorithm.critic
         if critic is None:
             continue
-        noise = ResultCell(text=show_number(critic.noise))
+        noise = ResultCell(text=show_number(critic.noise), numbers=(critic.noise, None, None))
         if not critic.turns:
             rows.append((label, (*(ResultCell(text="-") for _ in range(4)), noise)))
         for turn in critic.turns:
             values = (turn.explained, turn.r2, turn.item_mean)
-            cells = [_cell(value, seeds, False) for value in values]
+            cells = [estimate_cell(value, seeds, False) for value in values]
             rows.append((f"{label}, turn {turn.turn}", (*cells, _ceiling(turn.ceiling), noise)))
     return ResultTable(
         name="critics",
@@ -232,7 +234,7 @@ def _ceiling(ceiling: tuple[float, float, float] | None) -> ResultCell:
     if ceiling is None:
         return ResultCell(text="-")
     share, low, high = map(show_number, ceiling)
-    return ResultCell(text=share, note=f"[{low}, {high}]")
+    return ResultCell(text=share, interval=f"[{low}, {high}]", numbers=ceiling)
 
 
 def _overhead(summary: Summary) -> ResultTable:
@@ -264,7 +266,9 @@ def _time_use(summary: Summary) -> ResultTable:
 
     def cell(algorithm: AlgorithmSummary, key: str) -> ResultCell:
         share = algorithm.time_use.get(key)
-        return ResultCell(text="-" if share is None else f"{share.mean:.0%}")
+        if share is None:
+            return ResultCell(text="-")
+        return ResultCell(text=f"{share.mean:.0%}", numbers=numbers_of(share))
 
     return ResultTable(
         name="time_use",
@@ -289,7 +293,7 @@ def _improvement(summary: Summary) -> ResultTable:
         if x == y:
             return ResultCell(text="", blank=True)
         pair = pairs[x, y]
-        return _cell(pair.probability, pair.probability.seeds, pair.differs)
+        return estimate_cell(pair.probability, pair.probability.seeds, pair.differs)
 
     note = (
         f"The probability that a run of the row's algorithm ends with a {judged.better} "
@@ -320,20 +324,10 @@ def _metric(algorithm: AlgorithmSummary, name: str) -> Change:
     return algorithm.metrics.get(name, Change(first=None, last=None, gain=None))
 
 
-def _cell(value: MeanEstimate | None, seeds: int, best: bool = False) -> ResultCell:
-    text, bracket, rest = show_estimate(value).partition(" [")
-    note = f"[{rest}" if bracket else ""
-    if value is not None and value.seeds < seeds:
-        note = f"{note} {value.seeds} of {seeds} seeds".strip()
-    elif value is not None and not bracket:
-        note = "one seed"
-    return ResultCell(text=text, note=note, best=best)
-
-
 def _count(value: MeanEstimate | None, seeds: int) -> ResultCell:
     if value is not None and value.seeds == seeds and value.low == value.high:
-        return ResultCell(text=show_number(value.mean))
-    return _cell(value, seeds)
+        return ResultCell(text=show_number(value.mean), numbers=numbers_of(value))
+    return estimate_cell(value, seeds)
 
 
 def _best(values: list[MeanEstimate | None], sign: int) -> set[int]:

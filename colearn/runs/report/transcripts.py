@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
-from colearn.runs.record import Episode
+from colearn.methods.critic.stream import StreamCritic
+from colearn.runs.record import Episode, Run
 from colearn.runs.record.fields import RecordedTurn
 from colearn.runs.record.folder import EPISODES
 from colearn.runs.record.limits import (
@@ -21,6 +21,7 @@ from colearn.runs.record.limits import (
 )
 from colearn.runs.report.draw_picture import Drawing
 
+from .critic_text import critic_of, critic_texts
 from .source import Source
 
 _PER_LINE = 10
@@ -34,6 +35,8 @@ class PicturedEpisode:
     record: Episode
     pictures: tuple[Picture | None, ...]
     """The picture after each turn; None if the task provides no picture."""
+    critic: tuple[dict[str, str], ...] = ()
+    """For each turn, what the turn adds to the critic's input, by the name of the input."""
     left_out: tuple[str, ...] = ()
     """Sentences that state what of the episode is not shown."""
 
@@ -97,7 +100,8 @@ def choose_samples(source: Source) -> list[TranscriptPair]:
             [episode for episode in episodes if episode.iteration == iteration]
             for iteration in (min(iterations), max(iterations))
         )
-        before, after = (_read(e, run.folder.path) for e in _same_item(first, last))
+        critic = critic_of(run)
+        before, after = (_read(e, run, critic) for e in _same_item(first, last))
         single = min(iterations) == max(iterations)
         samples.append(
             TranscriptPair(
@@ -115,7 +119,7 @@ def _same_item(first: list[Episode], last: list[Episode]) -> tuple[Episode, Epis
     return first[0], last[0]
 
 
-def _read(episode: Episode, folder: Path) -> PicturedEpisode:
+def _read(episode: Episode, run: Run, critic: StreamCritic | None) -> PicturedEpisode:
     shown = _shortened(episode)
     try:
         pictures = tuple(
@@ -124,7 +128,7 @@ def _read(episode: Episode, folder: Path) -> PicturedEpisode:
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{folder / EPISODES}: a picture of item '{episode.item}' cannot be read "
+            f"{run.folder.path / EPISODES}: a picture of item '{episode.item}' cannot be read "
             f"({error or type(error).__name__}); delete the run's folder and run it again"
         ) from None
     counts = (
@@ -136,7 +140,8 @@ def _read(episode: Episode, folder: Path) -> PicturedEpisode:
         for kind, few, all_ in counts
         if few < all_
     )
-    return PicturedEpisode(record=shown, pictures=pictures, left_out=left_out)
+    read = () if critic is None else critic_texts(critic, shown, run)
+    return PicturedEpisode(record=shown, pictures=pictures, critic=read, left_out=left_out)
 
 
 def _shortened(episode: Episode) -> Episode:
@@ -148,16 +153,16 @@ def _shortened(episode: Episode) -> Episode:
             side: {agent: _short(text) for agent, text in getattr(turn, side).items()}
             for side in ("observations", "actions")
         }
-        left -= len(json.dumps([*texts.values(), turn.picture], ensure_ascii=False)) + _grid_size(
-            turn.picture
-        )
+        names = ("global_info", "privileged_info", "rendered")
+        more = {name: _short(getattr(turn, name)) for name in names}
+        shown = [*texts.values(), *filter(None, more.values()), turn.picture]
+        left -= len(json.dumps(shown, ensure_ascii=False)) + _grid_size(turn.picture)
         if left < 0:
             break
-        turns.append(turn.model_copy(update=texts))
+        turns.append(turn.model_copy(update=texts | more))
     return episode.model_copy(
         update={
             "item": _short(episode.item),
-            "picture": None if episode.picture is None else _short(episode.picture),
             "metrics": dict(islice(episode.metrics.items(), MOST_CURVES)),
             "turns": tuple(turns),
         }

@@ -1,4 +1,4 @@
-"""Writes report.html, table.md, curves.png and summary.json for a comparison's folder."""
+"""Writes the report of a comparison's folder: report.html, figures, tables and summary.json."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from pathlib import Path
 from colearn.runs.record.files import published
 from colearn.runs.record.limits import MOST_CURVES
 from colearn.runs.report.draw_picture import Drawing
+from colearn.text.printable import printable
 
-from .curves import calibration_svg, panel_svg, small_svg, training_svg, write_curves
+from .curves import (
+    calibration_figure,
+    curves_csv,
+    panel_figure,
+    small_figure,
+    training_figure,
+    write_curves,
+)
 from .page import render
+from .plots import Plot, Plots
 from .result_table import ResultTable
 from .source import Compared, read_source
 from .summarise import SMOOTHING, summarise
-from .summary import AXES, DIAGNOSTICS, OBJECTIVE, Summary, is_objective
+from .summary import DIAGNOSTICS, OBJECTIVE, Summary, is_objective
 from .tables import column_title, tables
 from .transcripts import TranscriptPair, choose_samples
 
@@ -34,10 +43,13 @@ def write_report(folder: str | Path) -> Path:
     source = read_source(Path(folder))
     summary = summarise(source)
     result_tables = tables(summary)
-    html = _html(summary, result_tables, choose_samples(source))
+    plots = Plots(written=True)
+    html = _html(summary, result_tables, choose_samples(source), plots)
     with published(source.folder) as out:
         summary.write(out / "summary.json")
-        write_curves(summary, out / "curves.png")
+        write_curves(summary, out)
+        (out / "curves.csv").write_text(curves_csv(summary), encoding="utf-8")
+        plots.write(out)
         (out / "table.md").write_text(_markdown(summary, result_tables), encoding="utf-8")
         write_tables(result_tables, out)
         (out / "report.html").write_text(html, encoding="utf-8")
@@ -55,6 +67,7 @@ def write_tables(result_tables: list[ResultTable], out: Path) -> None:
 
 def _markdown(summary: Summary, result_tables: list[ResultTable]) -> str:
     lines = [f"# {_title(summary.compared)}", "", summary.headline, ""]
+    lines += [*(f"- {printable(note)}" for note in summary.notes), ""] if summary.notes else []
     if summary.missing:
         names = ", ".join(f"{missing.run} ({missing.status})" for missing in summary.missing)
         lines += [f"Missing: {names}.", ""]
@@ -68,13 +81,14 @@ def live_page(folder: Path, refresh: int | None) -> str:
     Errors: CheckpointError before the first evaluation.
     """
     source = read_source(folder, running=True)
-    return _html(summarise(source), [], choose_samples(source), refresh)
+    return _html(summarise(source), [], choose_samples(source), Plots(written=False), refresh)
 
 
 def _html(
     summary: Summary,
     result_tables: list[ResultTable],
     samples: list[TranscriptPair],
+    plots: Plots,
     refresh: int | None = None,
 ) -> str:
     compared = summary.compared
@@ -92,12 +106,16 @@ def _html(
         critics={n: c for n, c in compared.parameters.items() if n not in compared.models},
         indices={label: index for index, label in enumerate(summary.algorithms)},
         refresh=refresh,
-        curves=_main_curves(summary, judged),
+        curves=_main_curves(summary, judged, plots),
         smoothing=f"{SMOOTHING:.0%}",
         tables=result_tables,
-        more_curves=_more_curves(summary),
+        more_curves=_more_curves(summary, plots),
         calibrations=[
-            (calibration_svg(a.critic.calibration, index), f"{label}: value against return")
+            plots.add(
+                f"calibration_{label}",
+                f"{label}: value against return",
+                calibration_figure(a.critic.calibration, index),
+            )
             for index, (label, a) in enumerate(summary.algorithms.items())
             if a.critic is not None and a.critic.calibration
         ],
@@ -110,23 +128,25 @@ def _html(
     )
 
 
-def _main_curves(summary: Summary, judged: str) -> list[tuple[str, str]]:
-    """Returns (SVG, caption) pairs: one for the headline metric over each axis, and one for the
-    training return."""
-    curves = [(panel_svg(summary, axis), f"{judged} {_CAPTIONS[axis]}") for axis in AXES]
-    training = training_svg(summary)
-    return (
-        curves if training is None else [curves[0], (training, "Return in training"), *curves[1:]]
-    )
+def _main_curves(summary: Summary, judged: str, plots: Plots) -> list[Plot]:
+    """Draws the headline metric over each axis, and the training return."""
+    curves = [
+        plots.add(f"{judged}_by_{axis}", f"{judged} {caption}", panel_figure(summary, axis))
+        for axis, caption in _CAPTIONS.items()
+    ]
+    training = training_figure(summary)
+    if training is not None:
+        curves.insert(1, plots.add("training_return", "Return in training", training))
+    return curves
 
 
 def _title(compared: Compared) -> str:
     return f"{', '.join(compared.algorithms)} on {compared.task}"
 
 
-def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
-    """Returns (SVG, caption) pairs of the other metrics, the training objective and update
-    diagnostics. The keys are titles."""
+def _more_curves(summary: Summary, plots: Plots) -> dict[str, list[Plot]]:
+    """Draws the other metrics, the training objective and update diagnostics. The keys are
+    titles."""
     algorithms = list(summary.algorithms.values())
     names = dict.fromkeys(name for a in algorithms for name in a.metrics_curves)
     curves_by_name = {name: [a.metrics_curves.get(name) for a in algorithms] for name in names}
@@ -142,7 +162,7 @@ def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
         "Training objective": objective,
         "Diagnostics": updates,
     }
-    drawn: dict[str, list[tuple[str, str]]] = {}
+    drawn: dict[str, list[Plot]] = {}
     for title, group in groups.items():
         known = {
             caption: {n: curve for n, curve in enumerate(curves) if curve is not None}
@@ -152,5 +172,5 @@ def _more_curves(summary: Summary) -> dict[str, list[tuple[str, str]]]:
         if len(captions) > MOST_CURVES:
             title += f" ({MOST_CURVES} of {len(captions)}; all are in summary.json)"
         if captions:
-            drawn[title] = [(small_svg(known[c]), c) for c in captions[:MOST_CURVES]]
+            drawn[title] = [plots.add(c, c, small_figure(known[c])) for c in captions[:MOST_CURVES]]
     return drawn

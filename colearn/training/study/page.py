@@ -16,12 +16,13 @@ from colearn.runs.over_seeds import MeanEstimate, estimate
 from colearn.runs.record import Line, Run, RunFolder
 from colearn.runs.record.files import published
 from colearn.runs.record.metric_names import of_agent
-from colearn.runs.report.curves import small_svg
+from colearn.runs.report.curves import small_figure
 from colearn.runs.report.page import render
-from colearn.runs.report.result_table import ResultCell, ResultTable
+from colearn.runs.report.plots import Plots
+from colearn.runs.report.result_table import ResultTable, estimate_cell
 from colearn.runs.report.show import show_estimate
 from colearn.runs.report.source import Source, read_source
-from colearn.runs.report.summarise import curve
+from colearn.runs.report.summarise import bounds, curve
 from colearn.runs.report.summary import OBJECTIVE, Curve
 from colearn.runs.report.write import write_tables
 
@@ -75,24 +76,24 @@ def write_study(
         metric=metric,
         teams={team.title: _played(team, by_label, together, metric) for team in teams},
         rewards=rewards_by_agent(runs, agents),
-        turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns)),
+        turns=curve(runs, "environment_steps", lambda run: _evaluated(run, turns), turns),
     )
     content = table(study)
-    html = _html(study, content, source, together)
+    plots = Plots(written=True)
+    html = _html(study, content, source, together, plots)
     with published(source.folder) as out:
         (out / "study.json").write_text(
             json.dumps(asdict(study), indent=1) + "\n", encoding="utf-8"
         )
         write_tables([content], out)
+        plots.write(out)
         (out / "study.html").write_text(html, encoding="utf-8")
     return source.folder / "study.html"
 
 
 def table(study: Study) -> ResultTable:
     """Table of the teams with their metric."""
-    rows = tuple(
-        (title, (ResultCell(text=show_estimate(value)),)) for title, value in study.teams.items()
-    )
+    rows = tuple((title, (estimate_cell(value),)) for title, value in study.teams.items())
     return ResultTable(
         name="study",
         title="Who was trained with whom",
@@ -134,7 +135,7 @@ def _played(
         if metric not in metrics:
             raise ConfigError(f"--metric: no metric '{metric}'; {nearest(metric, metrics)}")
         values.append(metrics[metric])
-    return estimate(values)
+    return estimate(values, **bounds(by_label[base], metric))
 
 
 def _standardised(agent: str, run: Run) -> list[tuple[Line, float]]:
@@ -153,7 +154,7 @@ def _evaluated(run: Run, metric: str) -> list[tuple[Line, float]]:
     return [(line, value) for line, value in points if value is not None]
 
 
-def _html(study: Study, content: ResultTable, source: Source, together: str) -> str:
+def _html(study: Study, content: ResultTable, source: Source, together: str, plots: Plots) -> str:
     figures = [(dict(enumerate(study.rewards.values())), "Standardised return of each role")]
     if study.turns is not None:
         figures.append(({0: study.turns}, "Turns of an episode"))
@@ -164,5 +165,8 @@ def _html(study: Study, content: ResultTable, source: Source, together: str) -> 
         headline=f"{study.metric}: {teams}",
         table=content,
         agents=list(study.rewards),
-        figures=[(small_svg(curves), caption) for curves, caption in figures],
+        figures=[
+            plots.add(f"study_{caption}", caption, small_figure(curves))
+            for curves, caption in figures
+        ],
     )

@@ -260,14 +260,18 @@ def test_a_transcript_holds_the_picture_after_each_turn():
     first, second = (Picture.from_plain(turn["picture"]).panels[1] for turn in record["turns"])
     assert first.cells[0, 0] == Cell("stone", "builder_1")
     assert second.cells[0, 0] == Cell(mark="missing")
-    assert record["picture"].startswith("###")
+    assert "rendered" not in record["turns"][0], "the picture is enough until the end"
+    assert record["turns"][1]["rendered"].startswith("###")
 
 
-def test_a_transcript_of_a_task_without_pictures_has_none(monkeypatch):
+def test_a_transcript_of_a_task_without_pictures_has_the_text_of_each_turn(monkeypatch):
     task = StrBuild(prompt="compact", font="small", strings=["T"], horizon=2)
     monkeypatch.delattr(StrBuild, "picture")
-    record = transcript(task, tree(task, [{"builder_1": "", "builder_2": ""}]))
-    assert "picture" not in record["turns"][0]
+    built = {"builder_1": "a3 stone", "builder_2": ""}
+    record = transcript(task, tree(task, [built, {"builder_1": "", "builder_2": ""}]))
+    assert not any("picture" in turn for turn in record["turns"])
+    first, second = (turn["rendered"] for turn in record["turns"])
+    assert first != second and first.startswith("###") and second.startswith("###")
 
 
 def give_pictures(path: Path, plain: Any) -> None:
@@ -279,22 +283,22 @@ def give_pictures(path: Path, plain: Any) -> None:
     fabricated.write_jsonl(path, lines)
 
 
-def test_the_report_draws_pictures_and_folds_the_text_of_the_last_state(tmp_path):
+def test_the_report_draws_pictures_and_folds_the_text_of_the_states(tmp_path):
     fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
     picture = one_panel({(0, 0): Cell("<stone>", "right")}, caption="all <well>")
     give_pictures(tmp_path / "runs" / "magrpo-s0" / "episodes.jsonl", picture.plain())
     page = write_report(tmp_path).read_text()
     assert page.count('<figure class="world">') == 4
     assert "&lt;stone&gt;" in page and "all &lt;well&gt;" in page and "<stone>" not in page
-    folded = "<details><summary>the last state as text</summary><pre>#..#"
-    assert page.count(folded) == 2 and '<pre class="picture">' not in page
+    folded = "<details><summary>the state as text</summary><pre>#..#"
+    assert page.count(folded) == 4 and '<pre class="picture">' not in page
     assert "url(" not in page and "http:" not in page and "<script" not in page
 
 
 def test_the_report_shows_the_text_of_runs_without_pictures(tmp_path):
     fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
     page = write_report(tmp_path).read_text()
-    assert page.count('<pre class="picture">#..#\n&lt;##&gt;') == 2
+    assert page.count('<pre class="picture">#..#\n&lt;##&gt;') == 4
     assert "<svg" not in page
 
 

@@ -36,7 +36,8 @@ def test_the_headline_has_the_note_of_the_algorithm_that_exceeds_the_budget(tmp_
             lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
             lines[-1]["environment_steps"] = 640
             fabricated.write_jsonl(run / "metrics.jsonl", lines)
-    headline = summarise(read_source(tmp_path)).headline
+    summary = summarise(read_source(tmp_path))
+    headline = " ".join([summary.headline, *summary.notes])
     assert "magrpo made 640 environment steps with a budget of 400" in headline
     assert "collm_cc made" not in headline
 

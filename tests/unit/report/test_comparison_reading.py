@@ -14,6 +14,7 @@ from colearn.runs.over_seeds import MeanEstimate
 from colearn.runs.record import RunFolder, read_run
 from colearn.runs.report import write_report
 from colearn.runs.report.finding import compare_pairs, headline
+from colearn.runs.report.show import LONGEST_HEADLINE, in_three_lines
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,10 @@ def test_reading_survives_a_cut_line_and_repeated_iterations(tmp_path):
     assert evaluations[-1].metrics["return"] is None
 
 
+def fullest(*told: Any) -> str:
+    return headline(*told)[0]
+
+
 def ends(first: float, last: float, gain: tuple[float, float]) -> Any:
     def around(mean: float) -> MeanEstimate:
         return MeanEstimate(mean=mean, low=mean - 0.1, high=mean + 0.1, seeds=5)
@@ -60,7 +65,7 @@ def ends(first: float, last: float, gain: tuple[float, float]) -> Any:
 
 def test_headline_says_what_the_intervals_allow():
     pairs = compare_pairs({"a": [0.1, 0.5, 0.3, 0.4, 0.2], "b": [0.2, 0.4, 0.1, 0.5, 0.3]})
-    text = headline({"a": ends(0, 0.4, (0.3, 0.5)), "b": ends(0, 0.1, (-0.1, 0.2))}, pairs)
+    text = fullest({"a": ends(0, 0.4, (0.3, 0.5)), "b": ends(0, 0.1, (-0.1, 0.2))}, pairs)
     assert text == (
         "Evaluation return: a improved from 0.000 [-0.100, 0.100] to 0.400 [0.300, 0.500]; b shows "
         "no clear change (from 0.000 [-0.100, 0.100] to 0.100 [0.000, 0.200]); no pair differs at "
@@ -71,7 +76,7 @@ def test_headline_says_what_the_intervals_allow():
 def test_headline_of_a_metric_that_should_fall_calls_its_fall_an_improvement():
     judged = Headline("nash_conv", "lower")
     pairs = compare_pairs({"a": [0.0, 0.1, 0.2, 0.3], "b": [1.0, 1.1, 1.2, 1.3]}, judged)
-    text = headline({"a": ends(0.9, 0.6, (-0.4, -0.2))}, pairs, judged)
+    text = fullest({"a": ends(0.9, 0.6, (-0.4, -0.2))}, pairs, judged)
     assert text == (
         "Evaluation nash_conv (lower is better): a improved from 0.900 [0.800, 1.000] to 0.600 "
         "[0.500, 0.700]; a ends below b (probability 1.00 [0.40, 1.00])."
@@ -81,13 +86,13 @@ def test_headline_of_a_metric_that_should_fall_calls_its_fall_an_improvement():
 def test_headline_of_many_algorithms_names_the_lowest_mean_where_lower_is_better():
     judged = Headline("nash_conv", "lower")
     changes = {name: ends(0.9, 0.1 * n, (-0.9, -0.1)) for n, name in enumerate("abcde", 2)}
-    text = headline(changes, [], judged)
+    text = fullest(changes, [], judged)
     assert "5 of 5 algorithms improved; the lowest final mean is a's, 0.200" in text
 
 
 def test_headline_names_a_fall_and_a_difference():
     pairs = compare_pairs({"a": [1.0, 1.1, 1.2, 1.3], "b": [0.0, 0.1, 0.2, 0.3]})
-    text = headline({"a": ends(0.5, 0.2, (-0.5, -0.1))}, pairs)
+    text = fullest({"a": ends(0.5, 0.2, (-0.5, -0.1))}, pairs)
     assert "a fell from 0.500 [0.400, 0.600] to 0.200 [0.100, 0.300]" in text
     assert "a ends above b (probability 1.00 [0.40, 1.00])" in text
 
@@ -95,19 +100,19 @@ def test_headline_names_a_fall_and_a_difference():
 def test_three_seeds_never_differ_however_far_apart():
     pairs = compare_pairs({"a": [9.0, 9.1, 9.2], "b": [0.0, 0.1, 0.2]})
     assert not any(pair.differs for pair in pairs)
-    assert "too few seeds to tell any pair apart at 95%" in headline({}, pairs)
+    assert "too few seeds to tell any pair apart at 95%" in fullest({}, pairs)
 
 
 def test_three_seeds_never_improve_however_far_they_went():
     three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
-    assert headline({"a": (three, three, three)}, []) == (
+    assert fullest({"a": (three, three, three)}, []) == (
         "Evaluation return: a went from 9.00 [8.90, 9.10] to 9.00 [8.90, 9.10] "
         "(too few seeds to call it a change at 95%; four can)."
     )
 
 
 def test_an_algorithm_without_finite_values_is_not_called_one_seed():
-    assert headline({"a": (None, None, None)}, []) == (
+    assert fullest({"a": (None, None, None)}, []) == (
         "Evaluation return: a has no finite return at its ends."
     )
 
@@ -116,11 +121,11 @@ def test_what_holds_of_every_algorithm_is_said_once():
     three = MeanEstimate(mean=9.0, low=8.9, high=9.1, seeds=3)
     one = MeanEstimate(mean=9.0, low=None, high=None, seeds=1)
     span = "from 9.00 [8.90, 9.10] to 9.00 [8.90, 9.10]"
-    assert headline({"a": (three,) * 3, "b": (three,) * 3}, []) == (
+    assert fullest({"a": (three,) * 3, "b": (three,) * 3}, []) == (
         f"Evaluation return: a went {span}; b went {span}; "
         "too few seeds to call any of it a change at 95% (four can)."
     )
-    assert headline({"a": (one,) * 3, "b": (three,) * 3}, []) == (
+    assert fullest({"a": (one,) * 3, "b": (three,) * 3}, []) == (
         f"Evaluation return: a went from 9 to 9 (one seed, so no interval); b went {span} "
         "(too few seeds to call it a change at 95%; four can)."
     )
@@ -129,6 +134,38 @@ def test_what_holds_of_every_algorithm_is_said_once():
 def test_headline_of_many_algorithms_counts_them():
     finals = {str(n): [n + 0.1 * k for k in range(5)] for n in range(6)}
     changes = {name: ends(0, float(name), (0.3, 0.5)) for name in finals}
-    text = headline(changes, compare_pairs(finals))
+    text = fullest(changes, compare_pairs(finals))
     assert "6 of 6 algorithms improved; the highest final mean is 5's" in text
     assert "15 of 15 pairs differ at 95%" in text or "pairs differ at 95%" in text
+
+
+def test_a_headline_is_three_lines_long_and_the_rest_is_notes():
+    """The values of four algorithms are 330 characters long, which leaves no room for notes."""
+    finals = {f"algorithm_{n}": [n + 0.1 * k for k in range(5)] for n in range(4)}
+    changes = {name: ends(0, float(name[-1]), (0.3, 0.5)) for name in finals}
+    forms = headline(changes, compare_pairs(finals))
+    assert len(forms[0]) > 300
+    short, long, last = "A note.", f"It {'really ' * 40}is.", "The last note."
+    head, notes = in_three_lines(forms, [short, "", long, last])
+    assert head == (
+        "Evaluation return: 4 of 4 algorithms improved; the highest final mean is algorithm_3's, "
+        "3.00 [2.90, 3.10]; 6 of 6 pairs differ at 95%. A note. The last note. The report has 2 "
+        "more notes."
+    )
+    assert notes == [forms[0], long]
+
+
+@pytest.mark.parametrize("length", [1, 200, 299, 300, 301, 5000])
+@pytest.mark.parametrize("count", [0, 1, 12])
+def test_no_headline_is_longer_and_nothing_of_it_is_lost(length, count):
+    sentences = [f"{'x' * length}.", *(f"{n} {'y' * (length // 3)}." for n in range(count))]
+    head, notes = in_three_lines(sentences[:1], sentences[1:])
+    assert len(head) <= LONGEST_HEADLINE
+    assert [one for one in sentences[1:] if one not in head and one not in notes] == []
+    assert sentences[0] in head or (head.startswith("xxx") and " ..." in head)
+
+
+def test_a_finding_that_is_cut_stands_whole_in_the_notes():
+    finding = f"{'label ' * 90}improved."
+    head, notes = in_three_lines([finding], [])
+    assert head.endswith(" ... The report has 1 more note.") and notes == [finding]

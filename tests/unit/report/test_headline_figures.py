@@ -26,10 +26,13 @@ def numbers(text: str) -> set[str]:
 
 
 def figures_of(folder: Path) -> tuple[set[str], set[str], str]:
-    """The numbers of the headline, those of the tables, and the headline."""
+    """The numbers of the headline and the notes, those of the tables, and headline and notes."""
     summary = summarise(read_source(folder))
     told = "\n".join(table.markdown() for table in tables(summary))
-    return numbers(summary.headline), numbers(told), summary.headline
+    # the number of notes is in no table
+    text = re.sub(r" The report has \d+ more notes?\.", "", summary.headline)
+    text = "\n".join([text, *summary.notes])
+    return numbers(text), numbers(told), text
 
 
 def critic_turn(draw: random.Random, at: int) -> dict[str, Any]:

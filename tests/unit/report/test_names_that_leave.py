@@ -38,7 +38,7 @@ def test_numbers_and_plain_texts_stay_as_they_are(text: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_is_written_whatever_its_names_are(name: str) -> None:
-    content = ResultCell(text=name, note=name, best=True)
+    content = ResultCell(text=name, remark=name, best=True)
     table = ResultTable(name="t", title=name, note="", columns=(name,), rows=((name, (content,)),))
     head, row = csv.reader(io.StringIO(table.csv()))
     for text in (*head, *row):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import math
@@ -11,15 +12,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import fabricated_runs as fabricated
 import matplotlib.image
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from colearn.config import load_config
 from colearn.errors import CheckpointError
 from colearn.runs.over_seeds import MeanEstimate
 from colearn.runs.report import write_report
+from colearn.runs.report.plots import Plots
 from colearn.runs.report.settings import settings_table
 from colearn.runs.report.show import show_estimate, show_number
 from colearn.runs.report.source import read_source
@@ -104,6 +109,69 @@ def test_page_refers_to_nothing_outside(page, outline):
     assert all(value.startswith("data:image/") for value in sources)
 
 
+def test_every_figure_is_an_svg_and_a_pdf_beside_the_page(folder, page, outline):
+    """Three of the return, two metrics of the task and one diagnostic, and all curves in one."""
+    names = {path.name for path in (folder / "figures").iterdir()}
+    stems = {"iou", "adjacency", "gradient_norm_of_the_actors"}
+    stems |= {f"return_by_{axis}" for axis in ("environment_steps", "generated_tokens")}
+    stems |= {"return_by_wall_seconds"}
+    assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")}
+    links = [value for tag, name, value in outline.attributes if (tag, name) == ("a", "href")]
+    assert {f"figures/{name}" for name in names} <= set(links)
+    for path in [folder / "curves.svg", *(folder / "figures").glob("*.svg")]:
+        assert ElementTree.parse(path).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        pdf = path.with_suffix(".pdf").read_bytes()
+        assert pdf.startswith(b"%PDF-") and b"/CIDFontType2" in pdf and b"CreationDate" not in pdf
+    assert base64.b64encode((folder / "figures" / "iou.svg").read_bytes()).decode() in page
+
+
+def test_a_page_that_is_rewritten_during_a_run_links_to_no_files(tmp_path: Path) -> None:
+    fabricated.write_run(tmp_path / "run", "magrpo", 0)
+    page = live_page(tmp_path / "run", 10)
+    assert "figures/" not in page and "curves.csv" not in page and "data:image/svg" in page
+
+
+@pytest.mark.parametrize(
+    ("names", "files"),
+    [
+        (("a/b", "a b", "A_B"), ["a_b", "a_b_2", "a_b_3"]),
+        (("../up", "", ".."), ["figure", "figure_2", "up"]),
+        (("x" * 300, "x" * 300), ["x" * 80, "x" * 80 + "_2"]),
+    ],
+)
+def test_figures_of_any_name_have_files_of_their_own(tmp_path, names, files):
+    plots = Plots(written=True)
+    for name in names:
+        plots.add(name, "", Figure())
+    plots.write(tmp_path)
+    assert sorted(path.stem for path in tmp_path.glob("figures/*.svg")) == sorted(files)
+    assert sorted(path.stem for path in tmp_path.rglob("*.pdf")) == sorted(files)
+
+
+def test_the_numbers_of_the_curves_are_a_table(folder, summary):
+    rows = list(csv.DictReader((folder / "curves.csv").open()))
+    assert {row["curve"] for row in rows} == {
+        "evaluation/return",
+        "evaluation/iou",
+        "evaluation/adjacency",
+        "update/grad_norm",
+    }
+    drawn = summary["algorithms"]["magrpo"]["curves"]["wall_seconds"]
+    of_one = [
+        row
+        for row in rows
+        if (row["algorithm"], row["curve"], row["axis"])
+        == ("magrpo", "evaluation/return", "wall_seconds")
+    ]
+    band = [row for row in of_one if not row["seed"]]
+    assert len(band) == len(drawn["x"]) > 1
+    for column, numbers in (("x", "x"), ("value", "mean"), ("low", "low"), ("high", "high")):
+        assert [float(row[column]) for row in band] == pytest.approx(drawn[numbers], rel=1e-9)
+    third = [row for row in of_one if row["seed"] == "2"]
+    assert [float(row["value"]) for row in third] == pytest.approx(drawn["seeds"]["2"][1], rel=1e-9)
+    assert {row["low"] for row in third} == {""}
+
+
 def test_links_lead_to_files_beside_the_page(folder, outline):
     links = [value for tag, name, value in outline.attributes if (tag, name) == ("a", "href")]
     assert "runs/magrpo-s3/config.yaml" in links and "tables/performance.csv" in links
@@ -133,10 +201,14 @@ def test_no_value_is_shown_as_python_writes_it(page):
 
 def test_tables_are_written_for_spreadsheets_and_papers(folder):
     rows = list(csv.reader((folder / "tables" / "performance.csv").open()))
-    head = ["", "Return before", "Return before, 95% interval", "Return after"]
-    assert rows[0][:4] == head and [row[0] for row in rows[1:]] == sorted(fabricated.GAINS)
+    head = ["", "Return before", "Return before, low", "Return before, high", "Return after"]
+    assert rows[0][:5] == head and [row[0] for row in rows[1:]] == sorted(fabricated.GAINS)
     assert {len(row) for row in rows} == {len(rows[0])}
-    assert -1 < float(rows[1][1]) < 1 and rows[1][2].startswith("[")
+    first = [fabricated.curve("collm_cc", seed)[0] for seed in range(4)]
+    mean, reach = np.mean(first), 3.182446 * np.std(first, ddof=1) / 2  # Student's t, 3 degrees
+    assert [float(text) for text in rows[1][1:4]] == pytest.approx(
+        [mean, mean - reach, mean + reach], rel=1e-6
+    )
     text = (folder / "tables" / "performance.tex").read_text()
     assert r"collm\_cc & " in text and r"\textbf{" in text
     body = [line for line in text.splitlines() if line.endswith(r"\\")]
@@ -155,6 +227,21 @@ def test_diagnostics_are_means_over_models_and_a_critic_s_are_its_own(tmp_path):
     ]
     assert diagnostics["grad_norm"]["mean"] == [1.5]
     assert diagnostics["critic/grad_norm"]["mean"] == [8.0]
+
+
+def test_where_the_time_went_stands_below_the_transcripts_and_as_numbers_in_csv(tmp_path):
+    """One update of 4 s, of which 1 s idle."""
+    run = tmp_path / "run"
+    fabricated.write_run(run, "magrpo", 0)
+    lines = [json.loads(text) for text in (run / "metrics.jsonl").read_text().splitlines()]
+    seconds = {"rollout": 3.0, "update": 1.0, "idle": 1.0, "overlap": 0.0}
+    lines[1]["metrics"] = {f"seconds/{name}": value for name, value in seconds.items()}
+    fabricated.write_jsonl(run / "metrics.jsonl", lines)
+    page = write_report(run).read_text()
+    places = [page.index(f"<h2>{name}") for name in ("Transcripts", "Where the time", "Settings")]
+    assert places == sorted(places)
+    rows = list(csv.reader((run / "tables" / "time_use.csv").open()))
+    assert rows == [["", "magrpo"], ["idle", "0.25"], ["overlap", "0"]]
 
 
 def test_page_suits_phones_and_the_dark(page):
@@ -447,6 +534,24 @@ def test_the_lowest_mean_is_bold_where_lower_is_better(judged):
         if line.startswith("| collm_cc | ")
     ][:1]
     assert row.split(" | ")[2].startswith("**")
+
+
+def test_intervals_end_at_the_bounds_of_a_metric_and_that_of_the_gain_does_not(judged, page):
+    """The largest last value of iou is 0.7517, its interval ends at 0.7575 by Student's t."""
+    free = json.loads((judged / "summary.json").read_text())["algorithms"]["collm_cc"]
+    drawn = free["curves"]["environment_steps"]
+    least = min(min(values) for _, values in drawn["seeds"].values())
+    for path in judged.glob("runs/collm_cc-*/run.json"):
+        record = json.loads(path.read_text())
+        record["ranges"] = {"iou": [0.0, 0.755], "adjacency": [least, None]}
+        path.write_text(json.dumps(record))
+    write_report(judged)
+    cut = json.loads((judged / "summary.json").read_text())["algorithms"]["collm_cc"]
+    before, after = free["metrics"]["iou"], cut["metrics"]["iou"]
+    assert before["last"]["high"] == pytest.approx(0.7575, abs=1e-4)
+    assert after == before | {"last": before["last"] | {"high": 0.755}}
+    assert min(drawn["low"]) < least == min(cut["curves"]["environment_steps"]["low"])
+    assert "cut at the known bounds" in page
 
 
 def test_what_is_optimised_stands_apart_from_what_is_compared(judged):

@@ -21,7 +21,7 @@ from colearn.runs.record.files import published, write_text
 from colearn.runs.report import write_report
 
 OWN = "what I wrote"
-NAMES = ("report.html", "summary.json", "table.md", "curves.png")
+NAMES = ("report.html", "summary.json", "table.md", *(f"curves.{e}" for e in ("png", "svg", "csv")))
 
 
 @pytest.fixture
@@ -52,14 +52,16 @@ def test_a_report_replaces_links_and_leaves_the_files_that_they_name(
     own, tables = tmp_path / "own.txt", tmp_path / "own tables"
     own.write_text(OWN)
     tables.mkdir()
-    (folder / "tables").symlink_to(tables)
+    for name in ("tables", "figures"):
+        (folder / name).symlink_to(tables)
     for name in NAMES:
         (folder / name).symlink_to(own)
     (folder / ".report.html.partial").symlink_to(own)
     page = write_report(folder)
     assert own.read_text() == OWN and not list(tables.iterdir())
-    assert not any((folder / name).is_symlink() for name in (*NAMES, "tables"))
+    assert not any((folder / name).is_symlink() for name in (*NAMES, "tables", "figures"))
     assert "<html" in page.read_text() and list((folder / "tables").glob("*.csv"))
+    assert list((folder / "figures").glob("*.pdf"))
     write_report(folder)  # over its own files
 
 
@@ -128,9 +130,10 @@ def test_a_page_is_bounded_whatever_the_run_wrote(
     long = "x" * (5 * 10**6)
 
     def lengthen(line: dict[str, Any]) -> None:
-        line.update(item=long, picture=long)
+        line.update(item=long)
         for turn in line["turns"]:
             turn.update(observations={"ada": long}, actions={"ada": long})
+            turn.update(rendered=long, global_info=long, privileged_info=long)
 
     monkeypatch.setattr("colearn.runs.report.write.MOST_CURVES", 2)
     more = {f"metric {number}": 1.0 for number in range(5)}
@@ -154,8 +157,9 @@ def picture(cells: int, columns: int) -> dict[str, Any]:
         ({"actions": {f"agent {number}": "x" * 85 for number in range(10)}}, 9),
         ({"picture": picture(50, columns=1)}, 4),
         ({"picture": picture(0, columns=390)}, 1),
+        ({"rendered": "x" * 970}, 10),
     ],
-    ids=["turns", "texts", "agents", "cells", "grids"],
+    ids=["turns", "texts", "agents", "cells", "grids", "states"],
 )
 def test_a_page_of_an_episode_without_end_says_what_it_left_out(
     folder: Path, turn: dict[str, Any], shown: int, monkeypatch: pytest.MonkeyPatch
