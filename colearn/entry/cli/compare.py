@@ -153,13 +153,14 @@ def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
     from colearn.estimate import estimate
     from colearn.estimate.table import comparison_table
     from colearn.runs.comparison.seeds import seeds_line
+    from colearn.runs.over_seeds import can_differ
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
     estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
     console = Console()
     console.print(comparison_table(title, estimates), highlight=False)
-    if len(plan.algorithms) > 1:
-        seeds = len({run.config.run.seed for run in plan.runs})
+    seeds = len({run.config.run.seed for run in plan.runs})
+    if len(plan.algorithms) > 1 or not can_differ(seeds, seeds):
         console.print(seeds_line(seeds), highlight=False, soft_wrap=True)
 
 
