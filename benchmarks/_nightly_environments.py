@@ -116,7 +116,7 @@ class Environments:
             "COLEARN_LANGGRAPH": ("langgraph", "langchain-openai"),
             "COLEARN_AGENTS_SDK": ("openai-agents",),
             "COLEARN_AG2": ("ag2[openai]<1", "httpx"),
-            "COLEARN_VERIFIERS": ("verifiers<0.2", "datasets"),
+            "COLEARN_VERIFIERS": ("verifiers==0.4.0",),
         }
         variables = {
             variable: str(self.make(variable.removeprefix("COLEARN_").lower(), packages))

@@ -33,5 +33,6 @@ NAMES = {
     "sudoku": "sudoku:Sudoku",
     "textarena": "textarena:TextArena",
     "tldr": "writing.tldr:TLDR",
+    "verifiers": "verifiers:Verifiers",
     "workflow": "colearn.programs.workflow.declared:DeclaredWorkflow",
 }

@@ -51,6 +51,16 @@ _REASONS = {
     "rewritten": "change earlier messages",
     "others": "contain assistant messages that the agent did not write",
 }
+_PROGRAM = {
+    "requests": Metric("Chat completions of an episode.", "requests"),
+    "continued": Metric("Requests that extend the agent's last context.", "requests"),
+    "reopened": Metric("Requests that open another context.", "requests"),
+    **{
+        f"reopened_{reason}": Metric(f"Requests whose messages {text}.", "requests")
+        for reason, text in _REASONS.items()
+    },
+    "failed": Metric("Episodes whose program failed.", "share", "lower"),
+}
 
 TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
     "arxiv": _WRITING,
@@ -104,16 +114,7 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "em": Metric("Answers equal to a gold answer.", "share", "higher"),
         "accuracy": Metric("Answers that contain a gold answer.", "share", "higher"),
     },
-    "gateway": {
-        "requests": Metric("Chat completions of an episode.", "requests"),
-        "continued": Metric("Requests that extend the agent's last context.", "requests"),
-        "reopened": Metric("Requests that open another context.", "requests"),
-        **{
-            f"reopened_{reason}": Metric(f"Requests whose messages {text}.", "requests")
-            for reason, text in _REASONS.items()
-        },
-        "failed": Metric("Episodes whose program failed.", "share", "lower"),
-    },
+    "gateway": _PROGRAM,
     "harvest": {
         "sold": Metric("Weeks in which both choices were right.", "share", "higher"),
         "luck": Metric("What the weather paid; its mean is 0.", "reward"),
@@ -164,5 +165,6 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "coverage": Metric("Target cells with any block.", "share", "higher"),
         "adjacency": Metric("Touching pairs of blocks with one texture.", "share", "lower"),
     },
+    "verifiers": _PROGRAM,
 }
 """Metrics by task and name; PLAYER, ROLE and FUNCTION stand for names."""

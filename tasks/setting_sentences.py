@@ -213,5 +213,18 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "show_grid": "Shows the target grid; none: on in `paper`, off in `comlrl`.",
         "prompt": _PROMPT,
     },
+    "verifiers": {
+        "env": "Id of an installed environment, or a module in the folder of the config.",
+        "settings": "Settings of the environment: `taskset`, a role, or `id` of another `Env`.",
+        "python": "Python with verifiers and the environment; none: that of colearn.",
+        "rows": "First tasks of the environment that are used; a fifth of them is held out.",
+        "rewards": "`team`: all agents get the sum of the roles' rewards; `own`: each its role's.",
+        "workers": "Processes that play; each plays many episodes at the same time.",
+        "horizon": "Longest episode in turns.",
+        "timeout": "Longest time from an answer to the next request or the reward in seconds.",
+        "failure_reward": "Reward of an episode that is not complete; none: truncated.",
+        "max_bytes": "Longest context in UTF-8 bytes, the agent's own answers included.",
+        "words": "By agent, texts on which the embedded model is warm-started.",
+    },
 }
 """Sentences by task and setting."""

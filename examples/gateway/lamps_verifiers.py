@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import lamps
-import verifiers as vf
-from datasets import Dataset
-from openai import AsyncOpenAI
-from verifiers.clients import OpenAIChatCompletionsClient
-from worker import main
+import verifiers.v1 as vf
 
-CLIENT = AsyncOpenAI(base_url="http://unused", api_key="unused", max_retries=0)
+__all__ = ["Lamps", "LampsEnv"]
 
 
-class Lamps(vf.MultiTurnEnv):
+class LampsData(vf.TaskData):
+    """A room, and the colours of its lamps."""
+
+    first: str
+    second: str
+
+
+class LampsTask(vf.Task[LampsData]):
+    """Pays half of the reward for each answer that names its lamp's colour."""
+
+    @vf.reward
+    async def right(self, trace: vf.Trace) -> float:
+        """The rubric."""
+        said = [(message.content or "").strip() for message in trace.assistant_messages]
+        lamps_of_room = (self.data.first, self.data.second)
+        return sum(a == b for a, b in zip(said, lamps_of_room, strict=False)) / 2
+
+
+class Lamps(vf.Taskset[LampsTask]):
+    """A task for each room with two lamps."""
+
+    def load(self) -> list[LampsTask]:
+        """Builds the tasks."""
+        return [
+            LampsTask(
+                LampsData(prompt=f"Room {room}. The lamp is {first}.", first=first, second=second)
+            )
+            for room, first, second in lamps.ROWS
+        ]
+
+
+class LampsConfig(vf.EnvConfig):
+    """One role."""
+
+    agent: vf.AgentConfig = vf.AgentConfig()
+
+
+class LampsEnv(vf.Env[LampsConfig]):
     """The second lamp is shown after the answer to the first."""
 
-    async def env_response(self, messages: vf.Messages, state: vf.State) -> vf.Messages:
-        """Shows the second lamp."""
-        return [vf.UserMessage(content=f"The next lamp is {state['info']['second']}.")]
-
-
-def right(completion: vf.Messages, info: Mapping[str, str]) -> float:
-    """Half of the reward for each answer that names its lamp's colour."""
-    said = [message["content"].strip() for message in completion if message["role"] == "assistant"]
-    return sum(a == b for a, b in zip(said, (info["first"], info["second"]), strict=False)) / 2
-
-
-def load_environment() -> vf.Environment:
-    """Builds the environment, as packages for verifiers do."""
-    rows = [
-        {
-            "prompt": [{"role": "user", "content": f"Room {room}. The lamp is {first}."}],
-            "info": {"first": first, "second": second},
-        }
-        for room, first, second in lamps.ROWS
-    ]
-    rubric = vf.Rubric(funcs=[right])
-    return Lamps(max_turns=2, dataset=Dataset.from_list(rows), rubric=rubric)
-
-
-ENVIRONMENT = load_environment()
-ROWS = ENVIRONMENT.get_dataset().to_list()
-
-
-async def play(item: int, endpoints: Mapping[str, str]) -> float:
-    """Runs one rollout, and returns the rubric's reward."""
-    client = OpenAIChatCompletionsClient(CLIENT.with_options(base_url=endpoints["agent"]))
-    rollout = await ENVIRONMENT.run_rollout(ROWS[item], client, "agent", {})
-    if rollout["error"] is not None:  # verifiers scores a rollout whose request failed
-        raise RuntimeError(rollout["error"]["error_chain_str"])
-    return rollout["reward"]
-
-
-if __name__ == "__main__":
-    main(play, list(lamps.items("test")), lambda item, result: result)
+    async def run(self, task: LampsTask, agents: vf.Agents) -> None:
+        """Plays an episode of two turns."""
+        async with agents.agent.interaction(task) as interaction:
+            await interaction.turn()
+            await interaction.turn(f"The next lamp is {task.data.second}.")

@@ -116,7 +116,7 @@ def check_package() -> None:
 
 
 def _client_class() -> Any:
-    module = required("openenv.core.generic_client", "openenv", package="openenv-core")
+    module = required("openenv.core.generic_client", "openenv")
     return module.GenericEnvClient
 
 

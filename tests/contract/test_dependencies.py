@@ -20,7 +20,7 @@ EXTRAS = {
     name: packages for name, packages in PROJECT["optional-dependencies"].items() if name != "dev"
 }
 
-DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel", "openenv": "openenv-core"}
+DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel"}
 """Of modules whose distribution goes by another name."""
 SCRIPTS = {"_apply_limits", "_plain"}
 """Files beside a sandboxed program, which see no package."""
@@ -40,6 +40,7 @@ ANOTHER_ENVIRONMENT = {
     "quantized",
     "ray",
     "trackio",
+    "verifiers",
     "vllm",
 }
 """Extras whose versions are not those of the gate."""

@@ -11,6 +11,7 @@ NEED_SETTINGS = {
     "openenv",
     "reasoning_gym",
     "textarena",
+    "verifiers",
     "workflow",
 }
 """They name a file, a program, a server, a data set or a game."""

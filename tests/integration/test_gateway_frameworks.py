@@ -10,18 +10,21 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from exported import serving
 
+from colearn.tasks.verifiers import Verifiers
+from colearn.tasks.verifiers.task import WORKER
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gateway"
 PROGRAMS = {
     "relay_langgraph": "COLEARN_LANGGRAPH",
     "handoff_agents_sdk": "COLEARN_AGENTS_SDK",
     "pairs_ag2": "COLEARN_AG2",
-    "lamps_verifiers": "COLEARN_VERIFIERS",
 }
 SETTINGS = {
     "agents": {"*": {"sampling": {"max_tokens": 24, "temperature": 1e-4}}},
@@ -29,6 +32,22 @@ SETTINGS = {
     "train": {"environment_steps": 1, "episodes": 1, "minibatch": 32},
 }
 """A run whose agents are all but greedy: their score does not depend on how they are reached."""
+
+PLAY = """
+import asyncio, json, sys
+sys.path[:0] = [sys.argv[1], "."]
+from worker import open_env, play
+env = open_env({"env": "lamps_verifiers", "settings": {}})
+tasks = list(env.taskset)
+
+async def main(urls, held_out):
+    async with env.serving():
+        paid = [(await play(env, tasks[item], urls))["agent"] for item in held_out]
+    print(f"{sum(paid) / len(paid):.3f} on {len(paid)} held-out items")
+
+asyncio.run(main(json.loads(sys.argv[3]), json.loads(sys.argv[2])))
+"""
+"""Plays held-out items of the lamps with the agents at the URLs given."""
 
 pytestmark = pytest.mark.frameworks
 
@@ -45,17 +64,40 @@ def run(*command: str) -> str:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_scores_at_colearn_serve_what_it_scored_in_training(program, tmp_path):
     """The same file: only the URLs differ."""
-    python = os.environ.get(PROGRAMS[program])
+    python = python_of(PROGRAMS[program])
+    command = json.dumps([python, f"{program}.py"])
+    trained, served = scores(
+        program, f"task.command={command}", (python, f"{program}.py"), tmp_path
+    )
+    assert served == trained
+
+
+def test_an_environment_scores_at_colearn_serve_what_it_scored_in_training(tmp_path, monkeypatch):
+    python = python_of("COLEARN_VERIFIERS")
+    monkeypatch.chdir(EXAMPLES)
+    held_out = list(Verifiers("lamps_verifiers", python=python).items("test"))[:8]
+    player = (python, "-c", PLAY, str(WORKER.parent), json.dumps(held_out))
+    trained, served = scores("lamps_verifiers", f"task.python={python}", player, tmp_path)
+    assert served == trained
+
+
+def python_of(variable: str) -> str:
+    python = os.environ.get(variable)
     if not python:
-        pytest.skip(f"{PROGRAMS[program]} is not set")
+        pytest.skip(f"{variable} is not set")
+    return python
+
+
+def scores(config: str, runs: str, player: Sequence[str], tmp_path: Path) -> tuple[str, str]:
+    """What the agents of a run score in it, and what they score at their servers."""
     colearn = (sys.executable, "-m", "colearn")
-    sets = [f"task.command={json.dumps([python, f'{program}.py'])}"]
+    sets = [runs]
     for section, values in SETTINGS.items():
         for key, value in values.items():
             sets.append(f"{section}.{key}={json.dumps(value)}")
     options = [part for one in sets for part in ("--set", one)]
     out, agents = str(tmp_path / "run"), tmp_path / "agents"
-    run(*colearn, "train", f"{program}.yaml", "--out", out, *options)
+    run(*colearn, "train", f"{config}.yaml", "--out", out, *options)
     run(*colearn, "export", out, "--to", str(agents))
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     with ExitStack() as stack:
@@ -65,6 +107,6 @@ def test_a_program_scores_at_colearn_serve_what_it_scored_in_training(program, t
             if folder.is_dir()
         }
         urls = {name: f"{server.url}/v1" for name, server in servers.items()}
-        told = run(python, f"{program}.py", json.dumps(urls))
-    last = told.splitlines()[-1]  # AG2 prints the end of each chat, too
-    assert last == f"{record['last']['return']:.3f} on 8 held-out items"
+        told = run(*player, json.dumps(urls))
+    # AG2 prints the end of each chat, too
+    return f"{record['last']['return']:.3f} on 8 held-out items", told.splitlines()[-1]

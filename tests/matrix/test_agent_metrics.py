@@ -19,8 +19,11 @@ from colearn.training.evaluation.played import mean_outcomes
 CREDITS: tuple[Credit, ...] = (SharedReward(), Mixed(alpha=0.5), Payoff(), Concise())
 
 
-# a gateway's programs and an OpenEnv server's sessions: see the tests of each
-@pytest.mark.parametrize("name", [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv"})])
+# programs of the gateway and of verifiers, and an OpenEnv server's sessions: see the tests of each
+NAMES = [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv", "verifiers"})]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_agents_own_payoff_and_its_objective_are_logged_under_every_credit(
     name: str, tmp_path: Path
 ) -> None:

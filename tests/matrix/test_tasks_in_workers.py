@@ -17,8 +17,11 @@ def played(task: DecPOMDP[Any, Any], pool: Any, order: Any = "lockstep") -> list
     return [fingerprint(tree) for tree in random_play(task, pool, order)]
 
 
-# a gateway's programs and an OpenEnv server's sessions: see the tests of each
-@pytest.mark.parametrize("name", [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv"})])
+# programs of the gateway and of verifiers, and an OpenEnv server's sessions: see the tests of each
+NAMES = [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv", "verifiers"})]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_task_has_the_same_results_in_worker_processes(name, tmp_path):
     task = task_of(name, tmp_path)
     try:
