@@ -51,7 +51,9 @@ def test_roles_play_with_tools_and_each_is_paid_its_own_rewards(rooms):
         ("guide", True, "The scout says red."),
     ]
     assert states[-1].events[2].call.prompt.system == "Repeat."
-    assert outcomes[-1].earned == {(0, "scout"): 2.0, (1, "scout"): 2.0, (2, "guide"): 1.0}
+    last = outcomes[-1]  # the guide's action is this turn's
+    assert (last.reward, last.local_rewards) == (0.0, {"guide": 1.0})
+    assert last.earned == {(0, "scout"): 2.0, (1, "scout"): 2.0}
 
 
 def test_the_team_is_paid_the_sum_of_the_roles_rewards(rooms):
