@@ -125,7 +125,8 @@ class EpisodeClient(EvalClient):
     than a request of a small model."""
 
     def __init__(self, config: EpisodeConfig) -> None:
-        self.base_url, self.api_key, self.headers = config.base_url, "unused", {}
+        self.base_url, self.api_key = config.base_url, "unused"
+        self.headers: dict[str, str] = {}
         self.client = connection()
 
 
