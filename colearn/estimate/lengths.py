@@ -25,7 +25,7 @@ def check_lengths(
 ) -> None:
     """Errors: TaskError if a prompt exceeds the maximum length of its agent's model; ConfigError if
     a prompt does not fit its agent's window."""
-    for item, script in zip(items, scripts, strict=False):
+    for item, script in zip(items, scripts, strict=True):
         for turn in script:
             for agent, prompt in turn.seen.items():
                 spec = specs.get(agent)

@@ -30,7 +30,7 @@ from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import Passes, Phases
-from .script import read_scripts
+from .script import probed_items, read_scripts
 from .work import Totals, Updates, plan_updates
 from .workload import Workload, read_workload
 
@@ -141,9 +141,10 @@ def _estimate(
     config, learns = run.config, run.algorithm.learns
     architectures = Architectures(work.task, given)
     networks = FakeTeamBuilder(run, architectures, machine).build()
-    scripts = read_scripts(work.task, work.train)
+    probes = probed_items(work.task, work.train)
+    scripts = read_scripts(work.task, probes)
     specs = read_specs(run, architectures)
-    check_lengths(work.task, work.train, scripts, specs)
+    check_lengths(work.task, probes, scripts, specs)
     shape = run.parts.rollout if learns else Chain()
     rolled = [rehearse(script, shape, specs) for script in scripts]
     updates = None
@@ -151,7 +152,7 @@ def _estimate(
         played = (rolled[number % len(rolled)] for number in range(config.train.episodes))
         trees = [tree for episode in played for tree in episode.trees]
         updates = plan_updates(run, trees, architectures)
-    held_out = read_scripts(work.task, work.held_out)
+    held_out = read_scripts(work.task, probed_items(work.task, work.held_out))
     evaluated = [rehearse(script, Chain(), specs) for script in held_out]
 
     evaluations = config.evaluation.repeats * (config.evaluation.episodes or len(work.held_out))

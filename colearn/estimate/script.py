@@ -33,16 +33,18 @@ Script = tuple[ScriptedTurn, ...]
 """The turns of the longest possible episode of one item."""
 
 
-def read_scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
-    """Read the first items, and the first item with the largest number of turns.
-
-    Errors: TaskError if no agent acts in any of these items.
-    """
+def probed_items(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Any]:
+    """Return the first items, and the first item with the largest number of turns."""
     probes = list(items[:_PROBES])
     longest, turns = _longest(task, items), CheckedTask(task).horizon_of
     if turns(longest) > max(map(turns, probes)):
         probes.append(longest)
-    scripts = [read_script(task, item, number) for number, item in enumerate(probes)]
+    return probes
+
+
+def read_scripts(task: DecPOMDP[Any, Any], items: Sequence[Any]) -> list[Script]:
+    """Play each item. Errors: TaskError if no agent acts in any of these items."""
+    scripts = [read_script(task, item, number) for number, item in enumerate(items)]
     if not any(scripts):
         raise TaskError(
             f"task.observe: no agent acts in the first {len(scripts)} items, so there is nothing "

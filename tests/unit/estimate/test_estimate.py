@@ -19,7 +19,7 @@ from colearn.estimate.episodes import Rehearsed, rehearse
 from colearn.estimate.learning import cut_rows, padded
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.machine import read_machine
-from colearn.estimate.script import Script, read_script, read_scripts
+from colearn.estimate.script import Script, probed_items, read_script
 from colearn.registry import task_class
 from colearn.rollout.agents import AgentSpec
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -346,8 +346,8 @@ def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
     games = [*short, "tic_tac_toe"]
     run = estimated(task=task | {"games": games}, algorithm={"name": "marshal"}, critic=None)
     task = build_task(run.given)
-    scripts = read_scripts(task, task.items("train"))
-    assert len(scripts[-1]) == 9, "tic-tac-toe, the fifth"
+    *_, longest = probed_items(task, task.items("train"))
+    assert len(read_script(task, longest, 0)) == 9, "tic-tac-toe, the fifth"
 
 
 def test_a_wrapper_counts_an_item_as_its_task_does_where_turns_are_alike() -> None:

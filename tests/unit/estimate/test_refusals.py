@@ -125,3 +125,27 @@ def test_a_task_in_which_nobody_acts_is_refused_and_closed(
     with pytest.raises(TaskError, match=r"^task\.observe: no agent acts in the first 3 items"):
         estimate(load_config(settings))
     assert Mute.closed == 1
+
+
+class Last(Notes):
+    """The last item alone has all turns."""
+
+    def horizon_of(self, item: Any) -> int:
+        return self.horizon if list(item) == list(self.clues[-1]) else 1
+
+
+def test_a_prompt_that_no_model_reads_is_told_with_its_own_item(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch, notes=f"{__name__}:Last")
+    clues = [*[["near", "by"]] * 6, ["far", "x" * 10_000]]
+    settings["task"] = {"name": "notes", "horizon": 2, "clues": clues}
+    with pytest.raises(TaskError, match=r"'ben' was given \d+ tokens, .*, item '.*far"):
+        estimate(load_config(settings))
+
+
+def test_a_shipped_config_whose_model_is_a_folder_asks_for_the_folder() -> None:
+    with pytest.raises(
+        ConfigError, match=r"\.path: no folder \./models/gemma-3-270m; give a model"
+    ):
+        estimate(load_config("gemma_str_build"))
