@@ -12,6 +12,7 @@ from typing import Any
 
 from colearn.contract.held_out import hold_out
 from colearn.errors import ConfigError
+from colearn.programs.gateway.checks import check_numbers
 from colearn.programs.gateway.failures import last_words
 from colearn.programs.gateway.requests import SAMPLING
 from colearn.programs.gateway.task import Gateway
@@ -72,6 +73,8 @@ class Verifiers(Gateway):
         check_whole("rows", rows, 1)
         check_whole("workers", workers, 1)
         check_choice("rewards", rewards, ("own", "team"))
+        unpaid = 0.0 if failure_reward is None else failure_reward
+        check_numbers(horizon=horizon, timeout=timeout, failure_reward=unpaid, max_bytes=max_bytes)
         spec = {"env": env, "settings": dict(settings or {}), "rows": rows, "rewards": rewards}
         self.env, self._command = env, (python or sys.executable, str(WORKER), json.dumps(spec))
         agents, self._keys = _described(self._command)

@@ -86,7 +86,18 @@ def test_a_python_that_is_not_there_is_named(tmp_path):
         Verifiers("rooms", python=str(tmp_path / "none"))
 
 
-@pytest.mark.parametrize(("name", "value"), [("rows", 0), ("workers", 0), ("rewards", "each")])
-def test_a_value_that_a_setting_cannot_have_is_refused(python, name, value):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows", 0),
+        ("workers", 0),
+        ("rewards", "each"),
+        ("horizon", 0),
+        ("timeout", -1.0),
+        ("failure_reward", float("nan")),
+        ("max_bytes", 0),
+    ],
+)
+def test_a_value_that_a_setting_cannot_have_is_refused_before_anything_runs(python, name, value):
     with pytest.raises(ConfigError, match=f"^task.{name}: "):
-        Verifiers("rooms", python=python(["agent"], "a"), **{name: value})
+        Verifiers("rooms", python=python(error="never run"), **{name: value})
