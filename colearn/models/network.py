@@ -20,6 +20,8 @@ from .logits import chosen_logprobs
 
 HEAD = "value_head.safetensors"
 """A value head's file in the folder of a saved critic."""
+_HEAD = "head."
+"""Prefix of the value head's names in `trained` and `state`."""
 _LEAST_SPREAD = 1e-3
 """Minimum standard deviation used for rescaling, in units of the task's reward."""
 
@@ -47,6 +49,11 @@ class Network(nn.Module):
         self.head = head
         self.checkpointing = checkpointing
 
+    @staticmethod
+    def is_of_head(name: str) -> bool:
+        """Whether a name of `trained` or `state` belongs to the value head."""
+        return name.startswith(_HEAD)
+
     def trained(self) -> dict[str, nn.Parameter]:
         """Trained parameters by name, in the same order in every process."""
         if self.adapter is None:
@@ -59,14 +66,14 @@ class Network(nn.Module):
             }
         if self.head is not None:
             head = self.head.named_parameters()
-            parameters |= {f"head.{name}": parameter for name, parameter in head}
+            parameters |= {f"{_HEAD}{name}": parameter for name, parameter in head}
         return parameters
 
     def state(self) -> dict[str, Tensor]:
         """Tensors to save in a checkpoint: the trained parameters and the value head's scale."""
         tensors: dict[str, Tensor] = {**self.trained()}
         if self.head is not None:
-            tensors["head.scale"] = self.head.scale
+            tensors[f"{_HEAD}scale"] = self.head.scale
         return tensors
 
     def forward(

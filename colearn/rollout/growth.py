@@ -1,7 +1,8 @@
 """State of one tree during a rollout: its pending requests, candidate actions and new nodes.
 
-A `Growth` neither generates actions nor steps the task: `advance` does both. All randomness is a
-function of (seed, episode, path), so results do not depend on the order of branches.
+A `Growth` neither generates actions nor steps the task: `lockstep` and `grow_tree` do both. All
+randomness is a function of (seed, episode, path), so results do not depend on the order of
+branches.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def load_weights(
     path = folder / WEIGHTS
     weights = _read(path, damaged)
     if not head:
-        weights = {name: weight for name, weight in weights.items() if not name.startswith("head.")}
+        weights = {name: weight for name, weight in weights.items() if not Network.is_of_head(name)}
     if set(weights) != set(parameters):
         difference = sorted(set(weights) ^ set(parameters))[0]
         raise CheckpointError(

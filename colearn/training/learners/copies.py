@@ -33,7 +33,7 @@ class NetworkCopy(FrozenCopy):
         weights = self._weights()
         with torch.no_grad():
             for name, weight in self.learner.weights().items():
-                if not name.startswith("head."):
+                if not self.policy.is_of_head(name):
                     weights[self._renamed(name)].copy_(weight)
         self.network.base.revision += 1
 

@@ -74,7 +74,7 @@ def adamw(network: Network, settings: OptimizerSettings) -> torch.optim.AdamW:
     head = settings.head_learning_rate or body
     groups: list[dict[str, Any]] = []
     for name, parameter in network.trained().items():
-        rate = head if name.startswith("head.") else body
+        rate = head if network.is_of_head(name) else body
         if not groups or groups[-1]["lr"] != rate:
             groups.append({"params": [], "lr": rate})
         groups[-1]["params"].append(parameter)
