@@ -17,6 +17,7 @@ from colearn.deploy.client.protocol.writer import chunks
 USER = {"role": "user", "content": "go"}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "c", "name": "look", "input": {"at": "sky"}}
+TEXT = {"type": "text", "text": "go"}
 RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "blue"}
 USAGE = {
     "prompt_tokens": 5,
@@ -292,6 +293,11 @@ def test_images_are_refused_in_one_line(kind: str) -> None:
             "call 0 of 'messages.1' has no result",
         ),
         ([{"role": "user", "content": [RESULT]}], "messages.0", "'messages.0' is a tool's, but"),
+        (
+            [{"role": "user", "content": [TEXT, TEXT]}, {"role": "assistant", "content": [CALL]}],
+            "messages.1",
+            "call 0 of 'messages.1' has no result",
+        ),
         ([USER, {"role": "assistant", "content": "so"}], "messages", "the last message must be"),
     ],
 )
