@@ -211,6 +211,7 @@ def test_a_stream_that_fails_ends_in_an_event_with_the_error() -> None:
 
 NEUTRAL = {
     "background": False,
+    "client_metadata": {"a": "b"},
     "include": ["reasoning.encrypted_content"],
     "metadata": {"a": "b"},
     "previous_response_id": None,

@@ -29,8 +29,9 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "truncation": ("disabled",),
 }
 _IGNORED = (
-    *("metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
-    *("safety_identifier", "service_tier", "store", "stream_options", "user"),
+    *("client_metadata", "metadata", "prompt_cache_key", "prompt_cache_options"),
+    *("prompt_cache_retention", "safety_identifier", "service_tier", "store"),
+    *("stream_options", "user"),
 )
 """Fields that never change an answer. `store` does not: no answer is stored."""
 _SHARED = (*SHARED, "tool_choice", "parallel_tool_calls", "stop", "top_logprobs")
