@@ -16,7 +16,6 @@ from vs_comlrl import AGENTS, SharedWords, State, reward_of, word_tokenizer
 from vs_trl import PROMPTS, grpo_trainer
 
 from colearn.contract.types import Outcome
-from colearn.estimate.accelerators import ACCELERATORS
 
 GROUP, STEPS = 8, 4
 """Of a GRPO run: completions of a prompt, and measured steps."""
@@ -74,21 +73,6 @@ def model_folder(shape: Mapping[str, int]) -> Iterator[Path]:
         yield Path(folder)
 
 
-def described(device: Any) -> str | None:
-    """How a dry run's `--devices` calls this machine's device; None without its rates."""
-    import torch
-
-    if device.type != "cuda" or KIND == "small":
-        return None
-    name = torch.cuda.get_device_name(device).replace(" ", "").upper()
-    total = torch.cuda.mem_get_info(device)[1] / 2**30
-    cards = [one for one in ACCELERATORS if one.name in name]
-    if not cards:
-        return None
-    card = min(cards, key=lambda one: abs(one.gib - total))
-    return f"1x{card.name}-{card.sold:g}GB"
-
-
 def team_settings(path: str, algorithm: str, lora: bool, device: str, **run: Any) -> dict[str, Any]:
     model: dict[str, Any] = {"path": path, "dtype": "bfloat16"}
     if lora:
@@ -113,7 +97,6 @@ def team(
 
     from colearn.config import Config
     from colearn.estimate import estimate
-    from colearn.estimate.machine import read_machine
     from colearn.rollout.grow import grow
     from colearn.training.load_team import load_team
     from colearn.training.update.build_updater import build_updater
@@ -129,16 +112,13 @@ def team(
         config = Config.model_validate(
             team_settings(str(path), algorithm, lora, device.type, **run)
         )
-        named = described(device)
         predicted: dict[str, Any] = {}
-        if named is not None:
-            dry = estimate(config, machine=read_machine(named))
-            assert dry.seconds is not None
-            predicted = {
-                "rollout": round(dry.seconds.rollout, 2),
-                "update": round(dry.seconds.update, 2),
-                "peak_gib": round(dry.peak("cuda:0") / 2**30, 2),
-            }
+        if counted:
+            dry = estimate(config)
+            predicted = {"peak_gib": round(dry.peak(str(device)) / 2**30, 2)}
+            if dry.seconds is not None:  # the item `speed` comes before this one
+                predicted["rollout"] = round(dry.seconds.rollout, 2)
+                predicted["update"] = round(dry.seconds.update, 2)
         team = load_team(config)
         updater = build_updater(team)
         assert updater is not None

@@ -213,14 +213,19 @@ def parity(small: bool) -> dict[str, Any]:
     return {"gaps": gaps}
 
 
-def predicted(stand: Stand, *, adapters: int) -> dict[str, float]:
-    """What a dry run takes for a decoded token, in milliseconds; nothing without a device."""
-    from colearn.estimate.duration import DECODED, KERNEL
+def speed(small: bool) -> dict[str, Any]:
+    """The two constants of dry runs, kept for the items that compare times with a dry run's."""
+    import torch
 
-    if stand.device.type != "cuda":
-        return {}
-    kernels = DECODED[min(2, adapters)] * stand.base.config.num_hidden_layers
-    return {"predicted_ms": round(1000 * kernels * KERNEL, 3)}
+    from colearn.estimate.measure import measure
+    from colearn.estimate.speed import keep_speed
+
+    if small:
+        raise Skipped("a device in name only has no speed")
+    device = torch.device("cuda")
+    measured = measure(device)
+    keep_speed(device, measured)
+    return measured.model_dump()
 
 
 def update_share(small: bool) -> dict[str, Any]:
@@ -243,7 +248,7 @@ def update_share(small: bool) -> dict[str, Any]:
 
 def decode(adapters: int, *, cuda_graphs: bool = True) -> Callable[[bool], dict[str, Any]]:
     """New tokens per second of the generator that decodes with the trained model, and milliseconds
-    of a token of every row beside those that a dry run takes."""
+    of a token of every row."""
 
     def run(small: bool) -> dict[str, Any]:
         from colearn.engines.transformers import TransformersEngine
@@ -257,7 +262,6 @@ def decode(adapters: int, *, cuda_graphs: bool = True) -> Callable[[bool], dict[
             "rows": stand.rows,
             "tokens_per_second": round(tokens / seconds, 1),
             "token_ms": round(1000 * seconds / stand.action, 3),
-            **predicted(stand, adapters=adapters),
         }
 
     return run
@@ -464,6 +468,7 @@ def needs(package: str) -> None:
 
 ITEMS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "parity": parity,
+    "speed": speed,
     "gpu tests": gpu_tests,
     "decode": decode(0),
     "decode, one adapter": decode(1),

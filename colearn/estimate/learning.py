@@ -1,4 +1,4 @@
-"""Computes the memory of an update: forward and backward pass over the largest micro-batch."""
+"""Computes memory and cost of an update: forward and backward pass over the largest micro-batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
@@ -13,9 +14,18 @@ from colearn.contract.rows import Row
 from colearn.models.network import Network
 from colearn.training.learners.batch import make_batch, micro_batches
 
-from .ledger import Ledger
+from .ledger import Cost, Ledger
 
 MicroBatch = tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePass:
+    """A rehearsed micro-batch."""
+
+    peak: int
+    """Peak number of bytes that the micro-batch adds to the live bytes, with its gradients."""
+    cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,36 +46,31 @@ def cut_rows(rows: Sequence[Row], token_budget: int) -> list[MicroBatch]:
     return [tuple(row for _, row in micro) for micro in micro_batches(distinct, token_budget)]
 
 
-def width_of(rows: MicroBatch) -> int:
-    """Number of tokens of each row, including padding."""
-    return max(len(row.tokens) for row in rows)
-
-
 def padded(rows: MicroBatch) -> int:
     """Number of tokens of a micro-batch, including padding."""
-    return len(rows) * width_of(rows)
+    return len(rows) * max(len(row.tokens) for row in rows)
 
 
 def rehearse_update(
     ledger: Ledger, network: Network, work: Work, *, keep_gradients: bool, entropy: bool
-) -> int:
-    """Return the peak number of bytes that an update adds to the live bytes. Call this function
-    inside a rehearsal. Without `keep_gradients`, each gradient is freed as soon as it is complete,
-    as when processes partition the gradients.
+) -> UpdatePass:
+    """Rehearse a micro-batch; call this function inside a rehearsal. Without `keep_gradients`, each
+    gradient is freed as soon as it is complete, as when processes partition the gradients.
 
-    If there are several micro-batches, the second runs while the gradients of the first are in
-    memory. The peak includes these gradients.
+    If there are several micro-batches, the gradients of earlier ones are in memory.
     """
     handles = [] if keep_gradients else _dropping_gradients(network)
     before = ledger.live
+    if work.several and keep_gradients:
+        for parameter in network.trained().values():
+            parameter.grad = torch.zeros_like(parameter)
     ledger.begin()
-    for _ in range(2 if work.several else 1):
-        _rehearse(network, work, entropy)
+    pass_over(network, work.largest, entropy=entropy)
     for handle in handles:
         handle.remove()
     for parameter in network.trained().values():
         parameter.grad = None
-    return ledger.peak - before
+    return UpdatePass(ledger.peak - before, ledger.cost)
 
 
 def _dropping_gradients(network: Network) -> list[RemovableHandle]:
@@ -78,8 +83,9 @@ def _dropping_gradients(network: Network) -> list[RemovableHandle]:
     ]
 
 
-def _rehearse(network: Network, work: Work, entropy: bool) -> None:
-    batch = make_batch(work.largest, network.base.device)  # a learner keeps it until its step
+def pass_over(network: Network, rows: MicroBatch, *, entropy: bool = False) -> None:
+    """Run the forward and the backward pass over a micro-batch."""
+    batch = make_batch(rows, network.base.device)  # a learner keeps it until its step
     outputs = network(batch, entropy=entropy)
     loss = outputs.logprobs.sum() + outputs.values.sum()
     if outputs.entropy is not None:

@@ -1,27 +1,53 @@
-"""Counts live bytes while code runs on fake tensors, which allocate nothing."""
+"""Counts live bytes, launches and products while code runs on fake tensors, which allocate
+nothing."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+_aten = torch.ops.aten
+_PRODUCTS = {
+    **flop_registry,
+    _aten._scaled_dot_product_flash_attention_for_cpu: flop_registry[
+        _aten._scaled_dot_product_flash_attention
+    ],
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: flop_registry[
+        _aten._scaled_dot_product_flash_attention_backward
+    ],
+}
+"""Functions that count the FLOPs of an operator. torch has none for attention on a CPU, whose
+arguments are those of the operator on a GPU."""
+
+
+class Cost(NamedTuple):
+    """Work of a pass, on which its time depends."""
+
+    launches: int
+    """Number of operators, without views."""
+    products: float
+    """FLOPs of the matrix products and of attention."""
 
 
 class Ledger(TorchDispatchMode):
     """Counts the bytes of all storages created in its context: `live` is the current number and
-    `peak` the maximum. Views add no bytes."""
+    `peak` the maximum. Views add no bytes. `launches` and `products` are those of `Cost`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.live = 0
         self.peak = 0
+        self.launches = 0
+        self.products = 0
         self._bytes: dict[int, int] = {}
 
     def __torch_dispatch__(
@@ -29,16 +55,27 @@ class Ledger(TorchDispatchMode):
     ) -> Any:
         if operator is torch.ops.aten._grouped_mm.default:
             result = _grouped(operator, *args, **(kwargs or {}))
+            self.products += 2 * args[0].numel() * result.shape[-1]
         else:
             result = operator(*args, **(kwargs or {}))
+        self.launches += operator.namespace == "aten" and not operator.is_view
+        count = _PRODUCTS.get(operator._overloadpacket)
+        if count is not None:
+            self.products += count(*args, **(kwargs or {}), out_val=result)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self._note(tensor.untyped_storage())
         return result
 
     def begin(self) -> None:
-        """Restart the peak at the live bytes."""
+        """Restart the peak at the live bytes, and the cost at zero."""
         self.peak = self.live
+        self.launches = self.products = 0
+
+    @property
+    def cost(self) -> Cost:
+        """Cost since `begin`."""
+        return Cost(self.launches, self.products)
 
     def _note(self, storage: torch.UntypedStorage) -> None:
         key = storage._cdata

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from colearn.errors import ConfigError
 
-from .accelerators import ACCELERATORS, Accelerator, accelerator
-
 CONTEXT = 1_000_000_000
 """Number of bytes on each device that are not available to tensors, because the CUDA context,
 libraries and collectives use them."""
-_GIB = 2**30
 _DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
 
@@ -24,8 +21,7 @@ class Machine:
     memory: int
     """Number of bytes that tensors can use on each device: the device's memory minus `CONTEXT`."""
     name: str = ""
-    card: Accelerator | None = None
-    """Rates of each device; None if they are not known."""
+    """Name of the devices' model; empty if it is not stated."""
 
     def device(self, name: str, field: str) -> str:
         """Return the device that a setting names on the described machine; `auto` selects the first
@@ -48,8 +44,7 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    If a device is in the table of accelerators, its memory is the size that torch reports. For any
-    other device, 1 GB counts as 10^9 bytes, which is less than most cards report.
+    1 GB counts as 10^9 bytes, which is less than most cards report.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())
@@ -58,17 +53,10 @@ def read_machine(text: str) -> Machine:
         raise ConfigError(
             f"--devices {text[:60]}: write COUNTxNAME-MEMORY, such as 2xH100-80GB or 4x24GB"
         )
-    name = match[2] or ""
-    card = accelerator(name, size)
-    memory = int(size * 1e9 if card is None else card.gib * _GIB) - CONTEXT
+    memory = int(size * 1e9) - CONTEXT
     if memory <= 0:
         raise ConfigError(
             f"--devices {text[:60]}: the CUDA context takes {CONTEXT / 1e9:g} GB of each device; "
             "describe a larger one"
         )
-    return Machine(count=int(match[1] or 1), memory=memory, name=name, card=card)
-
-
-def known_devices() -> str:
-    """Names of the devices whose rates are known, in the form that `--devices` accepts."""
-    return ", ".join(f"{card.name}-{card.sold:g}GB" for card in ACCELERATORS)
+    return Machine(count=int(match[1] or 1), memory=memory, name=match[2] or "")

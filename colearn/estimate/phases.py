@@ -1,11 +1,12 @@
-"""Computes the peak number of bytes of one process on each device in each phase of an iteration."""
+"""Computes the peak number of bytes of one process on each device in each phase of an iteration,
+and rehearses the passes on which its time depends."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -15,11 +16,12 @@ from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec
 
 from .episodes import Rehearsed
-from .learning import Work, padded, rehearse_update
+from .learning import UpdatePass, Work, padded, rehearse_update
 from .ledger import make_fake, rehearsal
 from .machine import Machine
 from .network_bytes import NetworkMemory
 from .speaking import (
+    CallPass,
     GeneratorCall,
     PlacedEngine,
     cache_bytes,
@@ -33,8 +35,22 @@ FIXED_BYTES = 420_000_000
 a run's imports and one AdamW step."""
 
 
-Passes = dict[Hashable, int]
-"""Peak bytes of rehearsed passes. The key contains the settings that determine the peak."""
+@dataclass(slots=True)
+class Passes:
+    """Rehearsed passes. The keys contain the settings that determine their memory."""
+
+    calls: dict[Hashable, CallPass] = field(default_factory=dict)
+    updates: dict[Hashable, UpdatePass] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Speaking:
+    """The generator calls of an engine in a phase."""
+
+    engine: PlacedEngine
+    calls: Sequence[GeneratorCall]
+    first: CallPass
+    last: CallPass
 
 
 class Phases:
@@ -52,15 +68,16 @@ class Phases:
         rehearsed: Passes,
         machine: Machine | None = None,
     ) -> None:
-        """rehearsed: peaks that another estimate measured for the same models; new peaks are added
-        to this mapping. machine: the machine on which the run will take place; None for this
-        machine."""
+        """rehearsed: passes of an earlier estimate of the same models; new ones are added.
+        machine: the machine on which the run will take place; None for this machine."""
         self.run, self.networks = run, networks
         self.memory = {network.key: network for network in memory}
         self.rehearsed = rehearsed
         self.engines = self._engines(specs, machine)
-        self.speaking: dict[str, list[tuple[PlacedEngine, list[GeneratorCall]]]] = {}
-        """The generator calls of each engine. The key is the phase."""
+        self.speaking: dict[str, list[Speaking]] = {}
+        """The generator calls of each engine of this process. The key is the phase."""
+        self.updates: dict[NetworkKey, tuple[UpdatePass, Work]] = {}
+        """A rehearsed micro-batch of each learner."""
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
         self.peaks: dict[str, dict[str, int]] = {device: {} for device in self.static}
         self.caches: dict[str, int] = dict.fromkeys(self.static, 0)
@@ -71,6 +88,11 @@ class Phases:
         for engine in self.engines:
             self.static[engine.device] += engine.held
             self.caches[engine.device] += 0 if engine.needs is None else engine.needs.cache
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether all of these agents' answers are decoded by this library's own engine."""
+        return all(engine.needs is None for engine in self.engines)
 
     def _note(self, device: str, phase: str, extra: int) -> None:
         phases = self.peaks[device]
@@ -85,7 +107,6 @@ class Phases:
             device, calls = engine.device, plan_calls(engine.speakers, played, episodes)
             if not calls:  # these agents act in none of the items that were read
                 continue
-            self.speaking.setdefault(phase, []).append((engine, calls))
             self._note(device, phase, 0)
             if engine.needs is not None:  # its memory is held in every phase
                 continue
@@ -93,9 +114,11 @@ class Phases:
             turns = [earlier + later for earlier, later in itertools.pairwise(call_bytes)]
             caches[device] += max(turns)
             # the widest call is the last one or, where the prompt is long, the first
-            for number in sorted({0, len(calls) - 1}):
-                needed = call_bytes[number] + self._call(engine, calls[number])
+            first, last = (self._call(engine, calls[number]) for number in (0, -1))
+            for number, one in ((0, first), (len(calls) - 1, last)):
+                needed = call_bytes[number] + one.peak
                 calls_of[device] = max(calls_of[device], needed - turns[number])
+            self.speaking.setdefault(phase, []).append(Speaking(engine, calls, first, last))
         for device, size in caches.items():
             self.caches[device] = max(self.caches[device], size)
             if phase in self.peaks[device]:
@@ -143,7 +166,7 @@ class Phases:
             for key, speakers in zip(keys.values(), groups.values(), strict=True)
         ]
 
-    def _call(self, engine: PlacedEngine, call: GeneratorCall) -> int:
+    def _call(self, engine: PlacedEngine, call: GeneratorCall) -> CallPass:
         device = _rehearsal_device(engine.device)
         settings = {
             agent: (spec.adapter, spec.sampling.top_p, spec.sampling.top_k)
@@ -152,11 +175,11 @@ class Phases:
         rows = str([[settings[agent] for agent in agents] for agents in (call.requests, call.rows)])
         sizes = call.width, call.used, call.capacity, call.reserve
         key = (engine.device == "cpu", device, self._kind(engine.key), rows, *sizes)
-        if key not in self.rehearsed:
+        if key not in self.rehearsed.calls:
             with rehearsal() as ledger:
                 make_fake(self.networks[engine.key], device)
-                self.rehearsed[key] = rehearse_call(ledger, engine, call)
-        return self.rehearsed[key]
+                self.rehearsed.calls[key] = rehearse_call(ledger, engine, call)
+        return self.rehearsed.calls[key]
 
     def _passes(self, works: Mapping[NetworkKey, Work], entropy: bool) -> dict[NetworkKey, int]:
         """Bytes of each learner's largest micro-batch. Networks with equal settings are rehearsed
@@ -168,25 +191,29 @@ class Phases:
         peaks: dict[NetworkKey, int] = {}
         for alike in kinds.values():
             largest = max(alike, key=lambda key: padded(works[key].largest))
-            peaks |= dict.fromkeys(alike, self._update(largest, works[largest], entropy))
+            one = self._update(largest, works[largest], entropy)
+            self.updates |= dict.fromkeys(alike, (one, works[largest]))
+            footprint = self.memory[largest].kept
+            divided = not (self._keeps_gradients(largest) or footprint.gradients_stay)
+            peaks |= dict.fromkeys(alike, one.peak + divided * footprint.gradients)
         return peaks
 
-    def _update(self, key: NetworkKey, work: Work, entropy: bool) -> int:
-        memory, network = self.memory[key], self.networks[key]
-        device, footprint = _rehearsal_device(memory.device), memory.kept
-        keep_gradients = footprint.gradients == 4 * memory.trained
+    def _keeps_gradients(self, key: NetworkKey) -> bool:
+        memory = self.memory[key]
+        return memory.kept.gradients == 4 * memory.trained
+
+    def _update(self, key: NetworkKey, work: Work, entropy: bool) -> UpdatePass:
+        network, keep_gradients = self.networks[key], self._keeps_gradients(key)
+        device = _rehearsal_device(self.memory[key].device)
         entropy = entropy and key.kind == "actor"
         passes = (device, self._kind(key), entropy, keep_gradients, work.largest, work.several)
-        if passes not in self.rehearsed:
+        if passes not in self.rehearsed.updates:
             with rehearsal() as ledger:
                 make_fake(network, device)
-                self.rehearsed[passes] = rehearse_update(
+                self.rehearsed.updates[passes] = rehearse_update(
                     ledger, network, work, keep_gradients=keep_gradients, entropy=entropy
                 )
-        passing = self.rehearsed[passes]
-        return (
-            passing if keep_gradients or footprint.gradients_stay else passing + footprint.gradients
-        )
+        return self.rehearsed.updates[passes]
 
     def _kind(self, key: NetworkKey) -> str:
         """Key of all settings, except the device, that determine a network's memory."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
+import torch
+
 from colearn.config import Config, ResolvedRun, resolve
 from colearn.contract import HostWorker, NetworkKey
 from colearn.methods.values.given import with_given_critic
@@ -21,9 +23,8 @@ from colearn.rollout.shapes import Chain
 from colearn.text.budget import exceeds, large_iteration
 from colearn.training.evaluation.checked import check_evaluation
 
-from .accelerators import Accelerator
 from .architecture import Architectures, read_specs
-from .duration import Seconds, learned, spoken
+from .duration import Seconds, Speeds, learned, spoken
 from .episodes import Rehearsed, rehearse
 from .fake_team import FakeTeamBuilder
 from .lengths import check_lengths, overflows
@@ -31,6 +32,7 @@ from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import Passes, Phases
 from .script import probed_items, read_scripts
+from .speed import device_name, known_speeds
 from .work import Totals, Updates, plan_updates
 from .workload import Workload, read_workload
 
@@ -76,7 +78,9 @@ class Estimate:
     capacity: Mapping[str, int]
     """Bytes that one process may use on each device of `machine`; a CPU has no entry."""
     seconds: Seconds | None
-    """None if nothing is learned or the devices' rates are not known."""
+    """None if nothing is learned, a device was not measured, or a generator decodes elsewhere."""
+    places: Sequence[Phases] = field(repr=False, compare=False)
+    """The passes and phases of the run's own processes, or of each of its workers."""
     rehearsed: Passes = field(repr=False, compare=False)
 
     @property
@@ -129,7 +133,7 @@ def estimate(
     given = with_given_critic(config)
     work = read_workload(given)
     with closing(work.task):
-        return _estimate(given, work, processes, machine, {} if rehearsed is None else rehearsed)
+        return _estimate(given, work, processes, machine, rehearsed or Passes())
 
 
 def _estimate(
@@ -179,6 +183,9 @@ def _estimate(
         if updates is not None:
             phases.add_play("rollout", rolled, waves["rollout"].episodes)
             phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
+    speeds = None
+    if all(place.rehearses for place in places.values()):
+        speeds = _speeds({network.device for network in memory}, machine)
     devices = [
         (f"{worker.name}: {device}" if worker.name else device, worker, device, phases)
         for worker, phases in places.items()
@@ -208,10 +215,24 @@ def _estimate(
             if machine is not None and at != "cpu"
         },
         seconds=None
-        if machine is None or machine.card is None or updates is None
-        else _seconds(places.values(), updates, waves, processes, machine.card),
+        if updates is None or speeds is None
+        else _seconds(places.values(), updates, waves, processes, speeds),
+        places=tuple(places.values()),
         rehearsed=rehearsed,
     )
+
+
+def _speeds(devices: Collection[str], machine: Machine | None) -> Speeds | None:
+    """The speed of each device; None if one of them was not measured."""
+    known = known_speeds()
+    speeds = {
+        device: known.devices.get(device_name(torch.device(device)))
+        if machine is None
+        else known.described(machine.name if device != "cpu" else "")
+        for device in devices
+    }
+    found = {device: speed for device, speed in speeds.items() if speed is not None}
+    return found if len(found) == len(speeds) else None
 
 
 class _Waves(NamedTuple):
@@ -233,14 +254,14 @@ def _seconds(
     updates: Updates,
     waves: Mapping[str, _Waves],
     processes: int,
-    card: Accelerator,
+    speeds: Speeds,
 ) -> Seconds:
     """Places work concurrently, so the slowest one determines the time of each phase."""
     played = {
-        phase: wave.number * max(spoken(place, phase, card) for place in places)
+        phase: wave.number * max(spoken(place, phase, speeds) for place in places)
         for phase, wave in waves.items()
     }
-    update = max(learned(place, updates.totals, card, processes) for place in places)
+    update = max(learned(place, updates.totals, speeds, processes) for place in places)
     return Seconds(rollout=played["rollout"], update=update, evaluation=played["evaluation"])
 
 

@@ -1,4 +1,4 @@
-"""Computes the memory of each turn of a rollout: KV caches, prefill and one decoding step."""
+"""Computes memory and cost of each turn of a rollout: KV caches, prefill and one decoding step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from colearn.rollout.agents import AgentSpec
 from colearn.training.learners.packed_rows import window_start
 
 from .episodes import Rehearsed
-from .ledger import Ledger
+from .ledger import Cost, Ledger
 from .machine import Machine
 
 _SAMPLED, _CUT = 16, 36
@@ -47,6 +47,18 @@ class GeneratorCall:
     """Number of cache slots per row for the row's action if histories are forked; else 0."""
     tokens: int
     """Maximum number of new tokens of an action."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPass:
+    """A rehearsed generator call."""
+
+    peak: int
+    """Peak number of bytes that the call adds to the live bytes, with its caches and with copies of
+    weights that it needs in another type or memory order."""
+    prefill: Cost
+    step: Cost
+    """Cost of one decoding step."""
 
 
 def plan_calls(
@@ -109,11 +121,6 @@ class PlacedEngine:
     held: int
     """Bytes that the engine holds in every phase."""
 
-    @property
-    def adapters(self) -> int:
-        """Number of adapters that the engine's agents use."""
-        return len({spec.adapter for spec in self.speakers.values()} - {None})
-
 
 def place_engine(
     run: ResolvedRun,
@@ -154,10 +161,8 @@ def cache_bytes(base: Base, call: GeneratorCall) -> int:
 
 
 @torch.no_grad()
-def rehearse_call(ledger: Ledger, engine: PlacedEngine, call: GeneratorCall) -> int:
-    """Return the peak number of bytes that a call adds to the live bytes. The result includes the
-    call's caches and any copies of weights that the call needs in another type or memory order.
-    Call this function inside a rehearsal."""
+def rehearse_call(ledger: Ledger, engine: PlacedEngine, call: GeneratorCall) -> CallPass:
+    """Rehearse a prefill and one decoding step; call this function inside a rehearsal."""
     base, speakers = engine.base, engine.speakers
     copies = packed_bytes(base.causal) if worthwhile(base.device, base.compute) else 0
     if torch.device(engine.device).type != "cpu":
@@ -165,10 +170,12 @@ def rehearse_call(ledger: Ledger, engine: PlacedEngine, call: GeneratorCall) -> 
     before = ledger.live
     ledger.begin()
     slab = _forward(base, call.requests, call, call.width, speakers)
+    prefill, peak = ledger.cost, ledger.peak
+    ledger.begin()
     if call.reserve:
         slab = slab.select(_owners(call), call.used, call.used + call.reserve)
     _forward(base, call.rows, call, 1, speakers, slab)
-    return copies + ledger.peak - before
+    return CallPass(copies + max(peak, ledger.peak) - before, prefill, ledger.cost)
 
 
 def _owners(call: GeneratorCall) -> list[int]:

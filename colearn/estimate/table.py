@@ -11,7 +11,6 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from .machine import known_devices
 from .propose import Proposal
 from .run_estimate import Estimate, IterationBounds
 
@@ -28,20 +27,21 @@ def estimate_tables(estimate: Estimate) -> Group:
         parts.append(Text("nothing is learned: a run is one evaluation"))
     else:
         parts.append(_steps(estimate.steps, run.token_budget))
-        if estimate.machine is not None:
-            parts.append(Text(time_line(estimate)))
+        parts.append(Text(time_line(estimate)))
     return Group(*parts)
 
 
 def time_line(estimate: Estimate) -> str:
     """Return one line with the seconds of an iteration and the hours of the run."""
-    machine, seconds = estimate.machine, estimate.seconds
-    if machine is None or machine.card is None:
-        return f"no time: the rates of these devices are not known; known are {known_devices()}"
-    assert seconds is not None and estimate.hours is not None
+    seconds = estimate.seconds
+    if not all(place.rehearses for place in estimate.places):
+        return "no time is known: colearn measure does not measure this generator"
+    if seconds is None or estimate.hours is None:
+        return "no time is known: run colearn measure on a device of this kind"
+    iteration = _seconds(seconds.rollout + seconds.update)
     return (
-        f"estimate, not measured: an iteration takes {_seconds(seconds.rollout + seconds.update)} "
-        f"(rollout {_seconds(seconds.rollout)}, update {_seconds(seconds.update)}), an evaluation "
+        f"estimate from colearn measure: an iteration takes {iteration} (rollout "
+        f"{_seconds(seconds.rollout)}, update {_seconds(seconds.update)}), an evaluation "
         f"{_seconds(seconds.evaluation)}, {estimate.iterations:,} iterations "
         f"{estimate.hours:,.1f} hours"
     )

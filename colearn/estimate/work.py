@@ -20,7 +20,7 @@ from colearn.training.learners.packed_rows import actor_rows
 
 from .architecture import Architectures
 from .episodes import limit_tokens
-from .learning import Work, cut_rows, padded, width_of
+from .learning import Work, cut_rows, padded
 
 Trees = Sequence[Tree[Any]]
 
@@ -35,10 +35,6 @@ class Totals:
     micro_batches: int
     tokens: int
     """Number of tokens, including padding."""
-    pairs: int
-    """Number of pairs of positions (rows times width squared)."""
-    scored: int
-    """Number of tokens whose log-probability is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +73,6 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
             steps=epochs * len(steps),
             micro_batches=epochs * len(micros),
             tokens=epochs * sum(map(padded, micros)),
-            pairs=epochs * sum(padded(rows) * width_of(rows) for rows in micros),
-            scored=epochs
-            * sum(s.end - s.start for rows in micros for row in rows for s in row.spans),
         )
     return Updates(works, totals)
 

@@ -21,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def passes() -> Passes:
     """Passes of the tiny model, which each estimate of a module would rehearse again."""
-    return {}
+    return Passes()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from . import (
     export,
     gateway,
     listing,
+    measure,
     new,
     play,
     serve,
@@ -69,6 +70,9 @@ app.command(rich_help_panel=TRAIN, short_help="Compare algorithms on a task, ove
 )
 app.command(rich_help_panel=TRAIN, short_help="Train one algorithm on one task with one seed.")(
     train.train
+)
+app.command(rich_help_panel=TRAIN, short_help="Measure a device for the times of dry runs.")(
+    measure.measure
 )
 app.command(rich_help_panel=TRAIN, short_help="Teach each agent recorded dialogues (TRL).")(sft.sft)
 app.command(rich_help_panel=RUNS, short_help="Evaluate a checkpoint of a run.")(evaluate.evaluate)

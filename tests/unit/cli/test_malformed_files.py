@@ -22,6 +22,7 @@ from tiny import register, save_model
 import colearn.entry.cli as command_line
 from colearn.entry.cli import main
 from colearn.estimate import estimate
+from colearn.estimate.phases import Passes
 
 LONGEST = 1000
 COMMAND_LINE = typer.main.get_command(command_line.app)
@@ -38,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     register(monkeypatch, notes="tiny:Notes")
     monkeypatch.setattr(command_line, "app", COMMAND_LINE)  # building it takes longer than a case
-    monkeypatch.setattr("colearn.estimate.estimate", partial(estimate, rehearsed={}))
+    monkeypatch.setattr("colearn.estimate.estimate", partial(estimate, rehearsed=Passes()))
 
     def run(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["colearn", *arguments])

@@ -1,44 +1,132 @@
-"""Seconds of an iteration, computed by hand from a device's published rates."""
+"""Seconds of an iteration, computed by hand from a device's two measured constants."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from estimated import *  # noqa: F403 - fixtures
+from typer.testing import CliRunner
 
 from colearn.contract import EngineNeeds
 from colearn.engines.kinds import VLLM, Transformers, VLLMServer
 from colearn.engines.vllm_options import OVERHEAD
-from colearn.estimate.accelerators import ACCELERATORS, accelerator
-from colearn.estimate.duration import KERNEL, PRODUCTS
-from colearn.estimate.machine import known_devices, read_machine
-from colearn.estimate.run_estimate import Estimate
+from colearn.entry.cli import app
+from colearn.errors import CheckpointError
+from colearn.estimate import Estimate
+from colearn.estimate.ledger import rehearsal
+from colearn.estimate.machine import read_machine
+from colearn.estimate.speed import Speed, device_name, keep_speed, known_speeds
+from colearn.estimate.table import time_line
 
 GIB = 2**30
+CPU = torch.device("cpu")
+TRAINED = {"algorithm": {"name": "magrpo"}, "critic": None}
 
 
-@pytest.mark.parametrize(
-    ("name", "sold", "half"),
-    [
-        ("A100", 40, 312),
-        ("A100", 80, 312),
-        ("H100-SXM", 80, 989.4),
-        ("H200", 141, 989.4),
-        ("L40S", 48, 362.05),
-        ("RTX-4090", 24, 165.2),
-        ("B200", 180, 2250),
-    ],
-)
-def test_a_device_has_the_rate_of_its_data_sheet(name: str, sold: float, half: float) -> None:
-    one = accelerator(name, sold)
-    assert one is not None and one.half / 1e12 == pytest.approx(half)
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
+    return tmp_path
 
 
-def test_a_device_of_another_memory_is_not_known() -> None:
-    assert accelerator("H100", 64) is None
-    assert read_machine("2x24GB").card is None
-    assert len(known_devices().split(", ")) == len(ACCELERATORS)
+def speed(*, products: float = 1e30, launch: float = 0.0) -> Speed:
+    return Speed(products={"float32": products, "bfloat16": 2 * products}, launch=launch)
+
+
+def test_a_rehearsal_counts_products_and_operators() -> None:
+    with rehearsal() as ledger:
+        rows = torch.ones(7, 3)
+        weight = torch.ones(5, 3, requires_grad=True)
+        ledger.begin()
+        (rows @ weight.T).sum().backward()
+    # 2 x 7 x 3 x 5 FLOPs forward, and as many for the gradient of the weights
+    assert ledger.cost.products == 2 * 210
+    # product, sum, gradient of the sum (ones), product; transposing and expanding are views
+    assert ledger.cost.launches == 4
+
+
+def test_without_a_measurement_no_time_is_known(estimated: Any) -> None:
+    one = estimated(**TRAINED)
+    assert (one.seconds, one.hours) == (None, None)
+    assert time_line(one) == "no time is known: run colearn measure on a device of this kind"
+
+
+def test_a_measured_device_tells_the_time(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
+    one = estimated(**TRAINED)
+    assert one.seconds is not None
+    assert time_line(one).startswith("estimate from colearn measure: an iteration takes ")
+
+
+def test_a_described_device_has_the_speed_of_its_name(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1.0))
+    known = known_speeds().model_copy(update={"devices": {"NVIDIA H100 80GB HBM3": speed()}})
+    assert known.described("h100") == speed()
+    assert known.described("RTX-4090") is known.described("") is None
+    one = estimated("run.device=auto", machine=read_machine("H100-80GB"), **TRAINED)
+    assert one.seconds is None, "this machine's CPU is no H100"
+
+
+def test_a_damaged_file_of_speeds_is_an_error(cache: Path) -> None:
+    (cache / "speeds.json").write_text('{"devices": {"cpu": {"launch": "fast"}}}')
+    with pytest.raises(CheckpointError, match=r"speeds\.json: .*; delete it"):
+        known_speeds()
+
+
+def test_the_command_keeps_what_it_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("colearn.estimate.measure.measure", lambda device: speed(launch=2e-6))
+    run = CliRunner().invoke(app, ["measure", "--device", "cpu"])
+    assert run.exit_code == 0 and "2.0 microseconds a launch" in run.output
+    assert known_speeds().devices == {device_name(CPU): speed(launch=2e-6)}
+
+
+def test_decoded_tokens_take_the_time_of_their_launches(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
+    one = estimated("agents.*.sampling.max_tokens=24", **TRAINED)
+    engines = one.places[0].speaking["rollout"]
+    assert len(engines) == 2, "each agent has its own model"
+    turns, tokens = 2, 24
+    launches = sum(
+        turns * (engine.first.prefill.launches + tokens * engine.last.step.launches)
+        for engine in engines
+    )
+    assert one.seconds.rollout == pytest.approx(1e-3 * launches)
+
+
+def test_an_update_takes_the_time_of_its_products(estimated: Any) -> None:
+    keep_speed(CPU, speed(products=1e9))
+    one = estimated("train.token_budget=100000", **TRAINED)
+    tokens = sum(total.tokens for total in one.steps.updates.values())
+    # forward and backward are three passes of 2 FLOPs per token and weight; the last of the two
+    # layers runs only at the positions that are read, and the head comes on top
+    body = 3 * 2 * tokens * BODY / 1e9
+    # two products of 2 FLOPs for each pair of positions, channel and layer, and five backward
+    width = max(
+        len(row.tokens) for _, work in one.places[0].updates.values() for row in work.largest
+    )
+    attention = 7 * 2 * tokens * width * 32 * 2 / 1e9
+    assert body / 2 + attention / 2 < one.seconds.update < 3 / 2 * body + attention
+
+
+BODY = 20_544
+"""Weights of the tiny model outside of its embeddings and head: two layers of four attention
+projections, three of the MLP and two norms, and the last norm."""
+
+
+def test_epochs_multiply_the_time_of_an_update(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
+    once, thrice = (
+        estimated(f"train.epochs={epochs}", "algorithm.loss.ratio=token", **TRAINED)
+        for epochs in (1, 3)
+    )
+    passes = sum(update.cost.launches for update, _ in once.places[0].updates.values())
+    # a micro-batch for each of two agents; old log-probabilities cost a third of a pass, once,
+    # where there are several steps
+    assert once.seconds.update == pytest.approx(1e-3 * passes)
+    assert thrice.seconds.update == pytest.approx(1e-3 * passes * (3 + 1 / 3))
 
 
 def test_an_engine_of_its_own_holds_weights_cache_and_what_a_prefill_needs() -> None:
@@ -52,12 +140,9 @@ def test_an_engine_of_its_own_holds_weights_cache_and_what_a_prefill_needs() -> 
     assert (elsewhere.held, elsewhere.cache) == (0, 0)
 
 
-TRAINED = {"algorithm": {"name": "magrpo"}, "critic": None}
-
-
 def on_h100(estimated: Any, *changes: str) -> Estimate:
     made = estimated("run.device=auto", *changes, machine=read_machine("H100-80GB"), **TRAINED)
-    assert isinstance(made, Estimate) and made.seconds is not None
+    assert isinstance(made, Estimate)
     return made
 
 
@@ -73,32 +158,17 @@ def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
     assert engines.caches["cuda:0"] == 2 * 2 * GIB
 
 
+def test_the_time_of_answers_from_vllm_is_not_known(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
+    one = estimated("run.generator={name: vllm, cache_gib: 2}", **TRAINED)
+    assert one.seconds is None
+    assert time_line(one) == "no time is known: colearn measure does not measure this generator"
+
+
 def test_hours_are_iterations_and_evaluations(estimated: Any) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
     # 2 episodes x (4 + 16) joint actions an iteration: 5 iterations, evaluated at 0, 2, 4 and 5
-    one = on_h100(estimated, "train.environment_steps=200", "evaluation.every=2")
+    one = estimated("train.environment_steps=200", "evaluation.every=2", **TRAINED)
     assert one.seconds is not None and one.iterations == 5
     seconds = 5 * (one.seconds.rollout + one.seconds.update) + 4 * one.seconds.evaluation
     assert one.hours == pytest.approx(seconds / 3600)
-
-
-def test_decoded_tokens_take_the_time_of_their_kernels(estimated: Any) -> None:
-    one = on_h100(estimated)
-    layers, turns, tokens, agents = 2, 2, 4, 2
-    # 1,017 / 28 kernels a layer; the products of a prompt are nothing beside them
-    seconds = agents * turns * tokens * layers * 1017 / 28 * KERNEL
-    assert one.seconds is not None
-    assert one.seconds.rollout == pytest.approx(seconds, rel=1e-2)
-
-
-def test_an_update_takes_the_time_of_its_products(estimated: Any) -> None:
-    one = on_h100(estimated, "train.token_budget=100000")
-    assert one.seconds is not None and one.steps is not None
-    tokens = sum(total.tokens for total in one.steps.updates.values())
-    # forward and backward are three passes of 2 FLOPs per token and weight; float32 at half rate
-    body = 3 * 2 * tokens * BODY / (PRODUCTS * 989.4e12 / 2)
-    assert body < one.seconds.update < 1.5 * body, "attention and the head come on top"
-
-
-BODY = 20_544
-"""Weights of the tiny model outside of its embeddings and head: two layers of four attention
-projections, three of the MLP and two norms, and the last norm."""

@@ -19,6 +19,7 @@ from colearn.estimate.episodes import Rehearsed, rehearse
 from colearn.estimate.learning import cut_rows, padded
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.machine import read_machine
+from colearn.estimate.phases import Passes
 from colearn.estimate.script import Script, probed_items, read_script
 from colearn.registry import task_class
 from colearn.rollout.agents import AgentSpec
@@ -174,7 +175,7 @@ def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
             machine=read_machine("80GB"),
             algorithm={"name": "magrpo", "rollout": {"k": 2}},
             critic=None,
-            passes={},
+            passes=Passes(),
         )
         assert made.steps is not None
         return made

@@ -48,7 +48,7 @@ def test_a_team_that_fits_on_one_device_is_copied_to_each() -> None:
     assert proposal.estimate.processes == 4
     text = proposal_text(proposal).plain
     assert "in 4 processes, one for each device (torchrun --nproc_per_node 4" in text
-    assert "estimate, not measured: an iteration takes" in text
+    assert "no time is known: run colearn measure on a device of this kind" in text
 
 
 def test_models_of_a_team_that_does_not_fit_are_spread_over_the_devices() -> None:
