@@ -34,17 +34,19 @@ class Environments:
         self.folder = folder
 
     def make(self, name: str, *installs: Sequence[str]) -> Path:
-        """The Python of an environment in which each of `installs` was given to pip."""
+        """The Python of an environment in which each of `installs` was given to pip. A kept one is
+        made again if it was made of other arguments."""
         home, ready = self.folder / name, self.folder / name / "ready"
-        python = home / "bin" / "python"
-        if not ready.exists():
+        python, asked = home / "bin" / "python", "".join(f"{' '.join(one)}\n" for one in installs)
+        if not ready.exists() or ready.read_text() != asked:
             shutil.rmtree(home, ignore_errors=True)
             run(sys.executable, "-m", "venv", str(home))
             for arguments in installs:
                 run(str(python), "-m", "pip", "install", "--quiet", *arguments)
-            ready.touch()
+            ready.write_text(asked)
         elif any("-e" in arguments for arguments in installs):
-            _take_this_checkout(python)
+            for arguments in installs:  # another checkout, and what it asks for by now
+                run(str(python), "-m", "pip", "install", "--quiet", *arguments)
         return python
 
     def colearn(self, name: str, *extras: str) -> Path:

@@ -169,7 +169,7 @@ def browser() -> Iterator[Page]:
             os.close(ours_out)
             os.close(ours_in)
             process.terminate()
-            process.wait(10)
+            process.wait(600)
 
 
 def _pipe() -> tuple[int, int]:

@@ -106,4 +106,4 @@ def serving(
         yield Running(process, url, errors, headers)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(600)

@@ -17,7 +17,7 @@ class WatchedPage:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(600)
         return self
 
     def __exit__(self, *raised: object) -> None:

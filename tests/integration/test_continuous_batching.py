@@ -54,7 +54,7 @@ class Later:
         worker._joins = polled
         worker.start()
         worker.call(lambda: None)
-        assert self.all_answered.wait(60)
+        assert self.all_answered.wait(600)
         worker._joins = joins
 
     def receive(self, number: int, job: Job, event: Event) -> None:

@@ -216,7 +216,7 @@ def test_a_run_with_the_id_of_an_earlier_one_has_not_ended(
         subprocess, "Popen", lambda _, **given: start([sys.executable, "-c", SAME_ID], **given)
     )
     with Forks({}) as forks:
-        assert forks.start(["first"], tmp_path / "log", append=False).wait(60) == 1
+        assert forks.start(["first"], tmp_path / "log", append=False).wait(600) == 1
         assert forks.start(["second"], tmp_path / "log", append=False).poll() is None
 
 

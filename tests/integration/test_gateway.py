@@ -135,7 +135,7 @@ def test_a_program_goes_on_with_an_answer_that_is_sent_before_its_step(monkeypat
     task = gateway("relay")
     root = task.reset(task.prepare("owl"), RNG)
     sent = task.send(root, {"one": "owl"})
-    task.server.at(root.episode).wait(20)
+    task.server.at(root.episode).wait(600)
     (request,) = task.server.at(root.episode)._queue
     assert (request.agent, request.body.messages[-1].text) == ("two", "heard owl")
     state = task.step(sent, {"one": "owl"}, RNG).state
@@ -313,7 +313,7 @@ PROGRAM = """
 import json, os, urllib.request
 def post(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode())
-    return json.loads(urllib.request.urlopen(request, timeout=30).read() or b"null")
+    return json.loads(urllib.request.urlopen(request, timeout=600).read() or b"null")
 item = json.loads(os.environ["COLEARN_ITEM"])
 url = os.environ["COLEARN_URL_ONE"] + "/chat/completions"
 told = post(url, {"messages": [{"role": "user", "content": item}]})
@@ -382,9 +382,9 @@ def test_a_closed_task_has_ended_its_workers_and_its_server_and_can_be_used_agai
     assert len(running) == 2
     task.close()
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{address}/episodes/none/one/v1/models", timeout=20)
+        httpx.get(f"{address}/episodes/none/one/v1/models", timeout=600)
     for process in running:
-        assert process.wait(20) == -signal.SIGKILL
+        assert process.wait(600) == -signal.SIGKILL
     assert not [thread for thread in threading.enumerate() if thread.name == "gateway"]
     assert capsys.readouterr().err == ""
     assert episode(task, always("yes"))[-1].failure is None

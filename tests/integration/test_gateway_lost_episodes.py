@@ -46,7 +46,7 @@ def gateway(play, **settings):
             ("one", "two"),
             f"{PROGRAMS}:items",
             play=f"{PROGRAMS}:{play}",
-            timeout=20.0,
+            timeout=600.0,
             words={"one": ("yes",), "two": ("no",)},
             **settings,
         )
@@ -127,7 +127,7 @@ def test_what_a_program_says_reaches_the_terminal_escaped(capsys, tmp_path):
 def test_what_a_command_says_reaches_the_terminal_escaped(capsys):
     script = r"printf 'one\033[2Jtwo\233\n' >&2; exit 3"
     task = opened(
-        Gateway(("one",), f"{PROGRAMS}:items", command=("sh", "-c", script), timeout=20.0)
+        Gateway(("one",), f"{PROGRAMS}:items", command=("sh", "-c", script), timeout=600.0)
     )
     assert task.reset("any", RNG).failure == "exit code 3: one?[2Jtwo\ufffd"
     assert "\x1b" not in capsys.readouterr().err

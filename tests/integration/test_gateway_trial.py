@@ -49,7 +49,7 @@ class Screen:
 
 def say(url, text):
     body = {"messages": [{"role": "user", "content": text}]}
-    return httpx.post(f"{url}/chat/completions", json=body, timeout=20).json()
+    return httpx.post(f"{url}/chat/completions", json=body, timeout=600).json()
 
 
 def test_a_program_started_by_hand_is_answered_and_its_rewards_are_recorded(tmp_path, capsys):
@@ -83,7 +83,7 @@ def test_a_worker_gets_the_episodes_in_turn(tmp_path, capsys):
         screen.until("/next")
         url = screen.text.split("get their episodes at ")[1].split()[0]
         for _ in range(2):
-            given = httpx.post(url, json={}, timeout=20).json()
+            given = httpx.post(url, json={}, timeout=600).json()
             items.append(given["item"])
             say(given["endpoints"]["two"], "hello")
             httpx.post(given["end"], json={"result": 1.0})
@@ -100,7 +100,7 @@ def test_an_episode_that_is_played_by_its_urls_is_given_to_no_worker():
     live = task.server.open("owl")
     asking = threading.Thread(target=say, args=(task.server.endpoints(live)["one"], "hello"))
     asking.start()
-    live.wait(20.0)
+    live.wait(600.0)
     secret = task.server.hire().split("/")[-2]
     assert asyncio.run(task.server.next_episodes(secret, 1, 0.2)) == []
     live.close()

@@ -39,7 +39,7 @@ def server(*command: str, folder: Path | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(600)
 
 
 def serving(name: str, sessions: int):

@@ -153,7 +153,7 @@ def test_models_on_one_base_take_turns_and_others_run_side_by_side(model: str) -
     apart = load_team(config_of(model, run=host))
     barrier = threading.Barrier(3)
     # all three wait for each other: none could pass alone
-    assert len(apart.together(dict.fromkeys(apart.learners, lambda: barrier.wait(60)))) == 3
+    assert len(apart.together(dict.fromkeys(apart.learners, lambda: barrier.wait(600)))) == 3
     apart.close()
     shared, running = load_team(config_of(model, lora={"rank": 2}, run=host)), threading.Lock()
 

@@ -82,7 +82,7 @@ class Served:
 
     def wait(self, *jobs: Job) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: all(map(self.ended, jobs)), timeout=30)
+            assert self.changed.wait_for(lambda: all(map(self.ended, jobs)), timeout=600)
 
     def failed(self, job: Job) -> bool:
         return isinstance(self.told[job][-1], Failed)
@@ -307,7 +307,7 @@ def test_an_engine_that_fails_again_and_again_gives_up(
             job = one.job(opening(one, "ash"), number)
             one.worker.submit(job)
             one.wait(job)
-        assert one.gave_up.wait(10)
+        assert one.gave_up.wait(600)
         with pytest.raises(WorkerStopped):
             one.worker.submit(one.job(opening(one, "ash"), 9))
     capfd.readouterr()

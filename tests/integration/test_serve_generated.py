@@ -195,7 +195,7 @@ def send(server: Running, hostile: Hostile) -> bytes:
     lines = [f"{hostile.method} {hostile.path} HTTP/1.1", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     head = "\r\n".join((*lines, "", "")).encode("latin-1")
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=600) as connection:
         received = b""
         try:
             connection.sendall(head + hostile.body)

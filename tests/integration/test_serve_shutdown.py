@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def begin(server: Running, client: httpx.Client) -> Any:
     url = server.url + "/v1/chat/completions"
-    return client.stream("POST", url, json={**BODY, "stream": True}, timeout=30)
+    return client.stream("POST", url, json={**BODY, "stream": True}, timeout=600)
 
 
 @pytest.mark.slow
@@ -38,7 +38,7 @@ def test_a_running_answer_is_finished_and_nothing_new_begins(folder: Path) -> No
             assert refused.status_code == 503
             *_, last = [line for line in lines if line]
         assert last == "data: [DONE]"
-        assert server.process.wait(30) == 0
+        assert server.process.wait(600) == 0
 
 
 @pytest.mark.slow
@@ -50,4 +50,4 @@ def test_the_grace_ends(folder: Path) -> None:
             os.kill(server.process.pid, signal.SIGTERM)
             *_, last = [line for line in lines if line]
         assert "shutting down" in last
-        assert server.process.wait(30) == 0
+        assert server.process.wait(600) == 0

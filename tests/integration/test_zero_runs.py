@@ -137,7 +137,7 @@ def test_a_killed_rank_ends_the_job_within_a_minute(runs: Path, tmp_path: Path) 
         assert len(ranks) == 2
         os.kill(ranks[1], signal.SIGKILL)
         killed = time.monotonic()
-        assert started.wait(60) != 0
+        assert started.wait(600) != 0
         assert time.monotonic() - killed < 60
         assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     finally:

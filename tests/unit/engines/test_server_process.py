@@ -192,7 +192,7 @@ server_process._GRACE = 0.2
 server_process._keep({os.getppid()}, {[sys.executable, "-c", stubborn]!r})
 """
     keeper = subprocess.Popen([sys.executable, "-c", keep], start_new_session=True)
-    assert keeper.wait(60) == -signal.SIGKILL
+    assert keeper.wait(600) == -signal.SIGKILL
     number = tmp_path / "number"
     assert not number.is_file() or not lives(number.read_text().strip())
 

@@ -33,7 +33,7 @@ def end() -> Callable[[WorkerProgram], None]:
     def ended(program: WorkerProgram) -> None:
         program.end()
         for keeper in set(threading.enumerate()) - before:
-            keeper.join(60)
+            keeper.join(600)
             assert not keeper.is_alive()
 
     return ended
@@ -71,7 +71,7 @@ def test_a_closed_episode_kills_its_command(started: list[Any]) -> None:
     live = ProgramRun(0, ("one",), "owl")
     CommandProgram(("sleep", "600")).start(live, URLS)
     live.close("enough")
-    assert started[0].wait(60) == -signal.SIGKILL
+    assert started[0].wait(600) == -signal.SIGKILL
 
 
 def test_what_a_command_left_running_is_killed_when_it_ends(
@@ -95,9 +95,9 @@ def test_a_closed_episode_cancels_its_function() -> None:
 
     live = ProgramRun(0, ("one",), "owl")
     FunctionProgram(lambda: play).start(live, URLS)
-    assert begun.wait(60)
+    assert begun.wait(600)
     live.close("enough")
-    assert cancelled.wait(60)
+    assert cancelled.wait(600)
 
 
 class FakeServer:
@@ -130,7 +130,7 @@ def test_a_worker_that_died_before_the_end_is_neither_replaced_nor_killed_again(
     """The end comes in the pause before its restart; by then its number may be another's."""
     server, program = FakeServer(), WorkerProgram(("false",), workers=1)
     program.begin(server)
-    assert server.lost.wait(60)
+    assert server.lost.wait(600)
     end(program)
     assert server.hired == 1
     assert killed.count(started[0].pid) == 1
@@ -148,7 +148,7 @@ class Slow(FakeServer):
         url = super().hire()
         if self.hired == self.number:
             self.entered.set()
-            assert self.go.wait(60)
+            assert self.go.wait(600)
         return url
 
 
@@ -156,15 +156,15 @@ def test_a_worker_that_starts_while_the_end_comes_is_stopped_by_it(started: list
     server, program = Slow(2), WorkerProgram(("sleep", "600"), workers=2)
     begins = threading.Thread(target=program.begin, args=(server,))
     begins.start()
-    assert server.entered.wait(60)
+    assert server.entered.wait(600)
     ends = threading.Thread(target=program.end)
     ends.start()
     ends.join(0.3)
     server.go.set()
-    ends.join(60)
-    begins.join(60)
+    ends.join(600)
+    begins.join(600)
     assert not ends.is_alive() and len(started) == 2
-    assert [one.wait(60) for one in started] == [-signal.SIGKILL] * 2
+    assert [one.wait(600) for one in started] == [-signal.SIGKILL] * 2
 
 
 def test_after_the_end_no_worker_is_started(started: list[Any]) -> None:
@@ -185,7 +185,7 @@ class Pausing(threading.Event):
         found = super().is_set()
         if not found and threading.current_thread() is not threading.main_thread():
             self.seen.set()
-            assert self.go.wait(60)
+            assert self.go.wait(600)
         return found
 
 
@@ -201,7 +201,7 @@ def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
     program._over = over = Pausing()
     program._processes["other"] = other = programs.run_command(("sleep", "600"), {})
     program.begin(server)
-    assert over.seen.wait(60)
+    assert over.seen.wait(600)
     kill = programs.kill
 
     def lets_go(process: Any) -> None:
@@ -212,7 +212,7 @@ def test_the_end_stops_the_others_while_a_worker_that_died_is_struck_off(
     monkeypatch.setattr(programs, "kill", lets_go)
     threading.Timer(0.3, over.go.set).start()
     end(program)
-    assert other.wait(60) == -signal.SIGKILL
+    assert other.wait(600) == -signal.SIGKILL
     assert server.hired == 1
 
 
@@ -250,7 +250,7 @@ def test_what_a_dead_worker_left_running_is_killed(
 ) -> None:
     server, program = FakeServer(), WorkerProgram(("false",), workers=1)
     program.begin(server)
-    assert server.lost.wait(60)
+    assert server.lost.wait(600)
     assert killed.count(started[0].pid) == 1
     end(program)
 

@@ -152,7 +152,7 @@ def scripted(*connections: Served) -> Iterator[Any]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         yield runpy.run_path(str(WORKER))["_Connection"](url)
         listening.shutdown(socket.SHUT_RDWR)
-        serving.join(20)
+        serving.join(600)
 
 
 def answers(text: bytes) -> Served:
