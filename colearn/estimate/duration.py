@@ -79,5 +79,4 @@ def learned(
 
 
 def _seconds(cost: Cost, base: Base, speed: Speed) -> float:
-    compute = str(base.compute).removeprefix("torch.")
-    return cost.products / speed.products[compute] + cost.launches * speed.launch
+    return cost.products / speed.products[base.compute_name] + cost.launches * speed.launch

@@ -7,6 +7,7 @@ maximum length and that no episode ends early.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -185,7 +186,10 @@ def _estimate(
             phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
     speeds = None
     if all(place.rehearses for place in places.values()):
-        speeds = _speeds({network.device for network in memory}, machine)
+        types = defaultdict[str, set[str]](set)
+        for network in memory:
+            types[network.device].add(networks[network.key].base.compute_name)
+        speeds = _speeds(types, machine)
     devices = [
         (f"{worker.name}: {device}" if worker.name else device, worker, device, phases)
         for worker, phases in places.items()
@@ -222,16 +226,20 @@ def _estimate(
     )
 
 
-def _speeds(devices: Collection[str], machine: Machine | None) -> Speeds | None:
-    """The speed of each device; None if one of them was not measured."""
+def _speeds(types: Mapping[str, Collection[str]], machine: Machine | None) -> Speeds | None:
+    """The speed of each device; None if one of them was not measured in one of its `types`."""
     known = known_speeds()
     speeds = {
         device: known.devices.get(device_name(torch.device(device)))
         if machine is None
         else known.described(machine.name if device != "cpu" else "")
-        for device in devices
+        for device in types
     }
-    found = {device: speed for device, speed in speeds.items() if speed is not None}
+    found = {
+        device: speed
+        for device, speed in speeds.items()
+        if speed is not None and speed.products.keys() >= set(types[device])
+    }
     return found if len(found) == len(speeds) else None
 
 

@@ -37,7 +37,10 @@ def time_line(estimate: Estimate) -> str:
     if not all(place.rehearses for place in estimate.places):
         return "no time is known: colearn measure does not measure this generator"
     if seconds is None or estimate.hours is None:
-        return "no time is known: run colearn measure on a device of this kind"
+        return (
+            "no time is known: run colearn measure on a device of this kind (a CPU is not measured "
+            "in float16)"
+        )
     iteration = _seconds(seconds.rollout + seconds.update)
     return (
         f"estimate from colearn measure: an iteration takes {iteration} (rollout "

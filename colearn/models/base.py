@@ -65,6 +65,11 @@ class Base(Adapted):
         return steady_positions(self.config)
 
     @property
+    def compute_name(self) -> str:
+        """Name of the compute type, as `models.NAME.dtype` has it."""
+        return str(self.compute).removeprefix("torch.")
+
+    @property
     def recordable(self) -> bool:
         """Whether a CUDA graph can replay a forward pass, because the pass only launches
         kernels."""

@@ -13,10 +13,11 @@ def measure(
     """Measure how fast a device of this machine computes, in less than a minute. Every later dry
     run on this device, or on devices of this name, then tells the time of an iteration."""
     from colearn.estimate.measure import measure as measured
-    from colearn.estimate.speed import device_name, keep_speed
+    from colearn.estimate.speed import device_name, keep_speed, known_speeds
     from colearn.models.load import resolve_device
 
     chosen = resolve_device(device, "--device")
+    known_speeds()  # a damaged file is told before the measurement
     speed = measured(chosen)
     keep_speed(chosen, speed)
     rates = ", ".join(

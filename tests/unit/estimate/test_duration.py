@@ -18,7 +18,7 @@ from colearn.errors import CheckpointError
 from colearn.estimate import Estimate
 from colearn.estimate.ledger import rehearsal
 from colearn.estimate.machine import read_machine
-from colearn.estimate.speed import Speed, device_name, keep_speed, known_speeds
+from colearn.estimate.speed import KnownSpeeds, Speed, device_name, keep_speed, known_speeds
 from colearn.estimate.table import time_line
 
 GIB = 2**30
@@ -51,7 +51,10 @@ def test_a_rehearsal_counts_products_and_operators() -> None:
 def test_without_a_measurement_no_time_is_known(estimated: Any) -> None:
     one = estimated(**TRAINED)
     assert (one.seconds, one.hours) == (None, None)
-    assert time_line(one) == "no time is known: run colearn measure on a device of this kind"
+    assert time_line(one) == (
+        "no time is known: run colearn measure on a device of this kind (a CPU is not measured in "
+        "float16)"
+    )
 
 
 def test_a_measured_device_tells_the_time(estimated: Any) -> None:
@@ -70,10 +73,71 @@ def test_a_described_device_has_the_speed_of_its_name(estimated: Any) -> None:
     assert one.seconds is None, "this machine's CPU is no H100"
 
 
-def test_a_damaged_file_of_speeds_is_an_error(cache: Path) -> None:
-    (cache / "speeds.json").write_text('{"devices": {"cpu": {"launch": "fast"}}}')
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("A100", "NVIDIA A100-SXM4-80GB"),
+        ("A10", None),
+        ("L40", None),
+        ("l40s", "NVIDIA L40S"),
+        ("H20", None),
+        ("H200", "NVIDIA H200"),
+        ("RTX4090", "NVIDIA GeForce RTX 4090"),
+        ("RTX-4090", "NVIDIA GeForce RTX 4090"),
+        ("80", None),
+        ("node", None),
+        ("", None),
+    ],
+)
+def test_a_described_device_is_no_other_model(asked: str, found: str | None) -> None:
+    """A10 and A100, L40 and L40S, H20 and H200 are different cards. A host is no card."""
+    names = [
+        "cpu of H20-node-A10, 2 threads",
+        "NVIDIA A100-SXM4-80GB",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 4090",
+        "NVIDIA H200",
+        "NVIDIA L40S",
+    ]
+    known = KnownSpeeds(devices={name: speed(launch=1.0 + n) for n, name in enumerate(names)})
+    assert known.described(asked) == (None if found is None else known.devices[found])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        '{"launch": "fast"}',
+        '{"products": {"float32": 0}, "launch": 1}',
+        '{"products": {"float32": -1e12}, "launch": 1}',
+        '{"products": {"float32": NaN}, "launch": 1}',
+        '{"products": {"float32": 1e12}, "launch": -1}',
+        '{"products": {"float32": 1e12}, "launch": Infinity}',
+        f'{{"products": {{"float32": 1{"0" * 400}}}, "launch": 1}}',
+        '{"products": [], "launch": 1}',
+    ],
+)
+def test_a_damaged_file_of_speeds_is_an_error(damaged: str, cache: Path) -> None:
+    (cache / "speeds.json").write_text(f'{{"devices": {{"cpu": {damaged}}}}}')
     with pytest.raises(CheckpointError, match=r"speeds\.json: .*; delete it"):
         known_speeds()
+
+
+def test_a_damaged_file_is_told_before_the_measurement(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cache / "speeds.json").write_text("{}")
+    monkeypatch.setattr("colearn.estimate.measure.measure", lambda device: pytest.fail("measured"))
+    run = CliRunner().invoke(app, ["measure", "--device", "cpu"])
+    assert isinstance(run.exception, CheckpointError)
+
+
+def test_without_the_rate_of_a_models_type_no_time_is_known(estimated: Any, model: str) -> None:
+    keep_speed(CPU, speed(launch=1e-3))
+    half = {"path": model, "dtype": "float16", "trained": False}
+    models = {"*": {"path": model}, "ada": half}
+    one = estimated(models=models, **TRAINED)
+    assert one.seconds is None
+    assert time_line(one).startswith("no time is known: ")
 
 
 def test_the_command_keeps_what_it_measures(monkeypatch: pytest.MonkeyPatch) -> None:
