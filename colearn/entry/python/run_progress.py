@@ -11,7 +11,7 @@ from colearn.config import Config
 from colearn.runs.comparison.progress import Goal, Watcher, watch
 from colearn.runs.record import Episode, Progress, RunFolder
 from colearn.runs.record.folder import EPISODES
-from colearn.runs.record.tail import FileTail
+from colearn.runs.record.tail import EpisodesTail
 from colearn.text.notes import speaks
 from colearn.text.printable import printable
 from colearn.training.loop import Experiment, Report
@@ -42,8 +42,8 @@ class RunProgress:
             self._watcher = self._stack.enter_context(watcher)
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
         folder = RunFolder(experiment.folder)
-        self._tail, episodes = folder.tail(self.headline.metric), folder.path / EPISODES
-        self._episodes = FileTail(episodes, episodes.stat().st_size if episodes.is_file() else 0)
+        self._tail = folder.tail(self.headline.metric)
+        self._episodes = EpisodesTail(folder.path / EPISODES)
         return self._report
 
     def ended(self, outcome: str) -> None:
@@ -56,10 +56,9 @@ class RunProgress:
         assert self._watcher is not None
         if self._tail.advance():
             self._watcher.advanced(self._name, self._tail.status)
-        lines, _ = self._episodes.lines()
-        if lines:
-            text = answer_line(Episode.model_validate_json(lines[0]))
-            self._watcher.noted(self._name, text)
+        episode = self._episodes.first(progress.iteration)
+        if episode is not None:
+            self._watcher.noted(self._name, answer_line(episode))
 
 
 _LONGEST = 100
@@ -70,7 +69,7 @@ def answer_line(episode: Episode) -> str:
     """One line with the first answer of an evaluated episode that is not empty, and the return."""
     answers = ((agent, text) for turn in episode.turns for agent, text in turn.actions.items())
     agent, text = next(((a, t) for a, t in answers if t.strip()), ("", ""))
-    said = f"{agent} answers: {_short(text)}" if agent else "all answers are empty"
+    said = f"{_short(agent)} answers: {_short(text)}" if agent else "all answers are empty"
     value = "" if episode.value is None else f"return {episode.value:.3f}, "
     return f"iteration {episode.iteration}, {value}item {_short(episode.item)}; {said}"
 

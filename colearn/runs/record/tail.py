@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from colearn.text.notes import PREFIX
 
-from .fields import Line
+from .fields import Episode, Line
 
 _UPDATES = 20
 """Number of updates over which the training return and the tokens per second are averaged."""
@@ -111,6 +112,23 @@ class MetricsTail:
         tokens = last.generated_tokens - (before.generated_tokens if before else 0)
         seconds = last.wall_seconds - (before.wall_seconds if before else 0.0)
         return tokens / seconds if seconds > 0 else None
+
+
+class EpisodesTail:
+    """Follows the episodes of evaluations in one episodes.jsonl."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = FileTail(path, path.stat().st_size if path.is_file() else 0)
+
+    def first(self, iteration: int) -> Episode | None:
+        """Returns the first new episode of this iteration. Lines that cannot be read are passed
+        over: those that a callback wrote, and what a killed run left."""
+        for line in self._file.lines()[0]:
+            with suppress(ValueError):
+                episode = Episode.model_validate(json.loads(line))  # of JSON with half surrogates
+                if episode.iteration == iteration:
+                    return episode
+        return None
 
 
 class NotesTail:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 
+from fabricated_runs import write_jsonl
 from rich.console import Console
 
 from colearn.entry.python.run_progress import answer_line
 from colearn.runs.comparison.progress import Bars, Goal
 from colearn.runs.record import Episode
+from colearn.runs.record.tail import EpisodesTail
 
 
 def episode(*answers: str, value: float | None = 0.5) -> Episode:
@@ -26,6 +30,22 @@ def test_the_first_answer_that_is_not_empty_is_one_printable_short_line() -> Non
 
 def test_empty_answers_are_told() -> None:
     assert answer_line(episode("", "\n")).endswith("item T; all answers are empty")
+
+
+def test_the_first_new_episode_of_the_iteration_is_found_among_other_lines(tmp_path: Path) -> None:
+    """A callback may write lines of its own, and JSON holds half a character that UTF-8 has not."""
+    file = tmp_path / "episodes.jsonl"
+    write_jsonl(file, [{"iteration": 4, "item": "earlier"}])
+    tail = EpisodesTail(file)
+    assert tail.first(4) is None
+    others = ['{"iteration": 4, "note": "mine"}', "4]}", "[1]", '{"iteration": 2, "item": "old"}']
+    new = [json.dumps({"iteration": 4, "item": "half \ud800"}), '{"iteration": 4, "item": "next"}']
+    with file.open("a") as out:
+        out.write("\n".join([*others, *new]) + "\n")
+    first = tail.first(4)
+    assert first is not None and first.item == "half \ud800"
+    assert answer_line(first) == "iteration 4, item half \ufffd; all answers are empty"
+    assert tail.first(4) is None
 
 
 def test_bars_print_an_answer_above_them_and_keep_it() -> None:
