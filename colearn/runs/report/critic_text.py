@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from colearn.config import build_algorithm, load_config
@@ -30,14 +31,21 @@ def critic_texts(critic: StreamCritic, episode: Episode, run: Run) -> tuple[dict
     agents = tuple(
         dict.fromkeys((*run.record.agents, *(a for t in episode.turns for a in t.agents)))
     )
-    tree = transcript_tree(episode.model_dump(), agents)
-    return tuple(_added(critic, node, critic.readers(agents)) for node in tree.nodes[:-1])
+    nodes = transcript_tree(episode.model_dump(), agents).nodes
+    readers = critic.readers(agents)
+    return tuple(_added(critic, now, after, readers) for now, after in pairwise(nodes))
 
 
-def _added(critic: StreamCritic, node: Node[Any], readers: Mapping[str, Any]) -> dict[str, str]:
+def _added(
+    critic: StreamCritic, now: Node[Any], after: Node[Any], readers: Mapping[str, Any]
+) -> dict[str, str]:
+    """The texts up to where the critic reads the value of a turn: V before the joint action, and Q
+    after it."""
     texts = {}
     for reader in readers:
-        pieces = [(role, node.turn - 1, text) for role, text in critic.done(node, reader)]
-        pieces += [(role, node.turn, text) for role, text in critic.seen(node, reader)]
+        seen = [(role, now.turn, text) for role, text in critic.seen(now, reader)]
+        node = now if critic.of_state else after
+        done = [(role, node.turn - 1, text) for role, text in critic.done(node, reader)]
+        pieces = [*done, *seen] if critic.of_state else [*seen, *done]
         texts[reader] = "".join(piece_tag(role, turn) + text for role, turn, text in pieces)
     return {reader: text.lstrip("\n") for reader, text in texts.items() if text}

@@ -60,6 +60,16 @@ def test_a_decentral_critic_read_one_agents_history(tmp_path: Path) -> None:
     )
 
 
+def test_a_critic_of_joint_actions_read_the_last_one_too(tmp_path: Path) -> None:
+    """Q(h_t, a_t) is read behind a_t."""
+    first = "[left 0]\na corner\n[right 0]\nan edge\n[global 0]\nturn 0\n[hidden 0]\ngold is left"
+    q = {"critic": {"name": "centralized", "value": "q"}, "advantage": "q_value"}
+    assert read_by(tmp_path / "run", "collm_cc", **q) == (
+        {"team": f"{first}\n[left 0]\ngo\n[right 0]\nstay"},
+        {"team": "[all 1]\ndark\n[left 1]\ndig\n[right 1]\n"},
+    )
+
+
 @pytest.mark.parametrize("algorithm", ["magrpo", "untrained", "own:Algorithm"])
 def test_without_a_known_critic_the_page_shows_no_input(tmp_path: Path, algorithm: str) -> None:
     fabricated.write_run(tmp_path / "run", "magrpo", 0)
