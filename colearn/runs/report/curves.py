@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from .plots import svg_of, write_files
+from .plots import drawn_text, svg_of, write_files
 from .result_table import csv_text
 from .summary import AXES, Curve, Summary
 
@@ -34,18 +34,23 @@ def colour(index: int) -> str:
 
 
 def write_curves(summary: Summary, out: Path) -> None:
-    """Write the curves over the three axes side by side, with a legend, as curves.png, .svg and
-    .pdf."""
+    """Write `curves_figure` as curves.png, .svg and .pdf."""
+    figure = curves_figure(summary)
+    figure.savefig(out / "curves.png", dpi=140)
+    write_files(figure, svg_of(figure), out / "curves")
+
+
+def curves_figure(summary: Summary) -> Figure:
+    """Plot the curves over the three axes side by side, with a legend."""
     figure = Figure(figsize=(13.5, 4.6), layout="constrained", facecolor=_BACKGROUND)
     panels = figure.subplots(1, len(AXES), sharey=True)
     for panel, axis in zip(panels, AXES, strict=True):
         _draw(panel, summary, axis)
-    panels[0].set_ylabel(f"evaluation {summary.compared.headline.label}")
+    panels[0].set_ylabel(drawn_text(f"evaluation {summary.compared.headline.label}"))
     handles = _legend(summary)
     columns = min(len(handles), 6)
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
-    figure.savefig(out / "curves.png", dpi=140)
-    write_files(figure, svg_of(figure), out / "curves")
+    return figure
 
 
 def curves_csv(summary: Summary) -> str:
@@ -74,7 +79,7 @@ def panel_figure(summary: Summary, axis: str) -> Figure:
     figure = Figure(figsize=(4.2, 3.4), layout="constrained", facecolor="none")
     panel = figure.subplots()
     _draw(panel, summary, axis)
-    panel.set_ylabel(f"evaluation {summary.compared.headline.label}")
+    panel.set_ylabel(drawn_text(f"evaluation {summary.compared.headline.label}"))
     return figure
 
 
@@ -168,8 +173,8 @@ def _draw_curve(panel: Any, curve: Curve, index: int) -> None:
 
 def _legend(summary: Summary) -> Sequence[Any]:
     handles: list[Any] = [
-        Line2D([], [], color=colour(index), linestyle=_dash(index), linewidth=2, label=label)
-        for index, label in enumerate(summary.algorithms)
+        Line2D([], [], color=colour(n), linestyle=_dash(n), linewidth=2, label=drawn_text(label))
+        for n, label in enumerate(summary.algorithms)
     ]
     handles.append(Patch(color="#8c8c8c", alpha=0.35, linewidth=0, label="95% interval"))
     if summary.optimum is not None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from colearn.text.printable import printable
+
 FOLDER = "figures"
 """Folder beside the page that holds the files."""
 
@@ -51,6 +53,17 @@ class Plots:
         folder.mkdir()
         for file, (svg, figure) in self._figures.items():
             write_files(figure, svg, folder / file)
+
+
+_LONGEST = 60
+"""Maximum number of characters of a name in a figure."""
+
+
+def drawn_text(text: str) -> str:
+    """A name as one line of a figure, in which `$` begins no formula."""
+    line = " ".join(printable(text).split())
+    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
+    return line.replace("$", r"\$")
 
 
 def svg_of(figure: Figure) -> str:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from xml.etree import ElementTree
 
 import pytest
+from fabricated_runs import write_run
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from colearn.contract import EvaluateEvent
+from colearn.contract import EvaluateEvent, Headline
 from colearn.contract.callback import Measured
 from colearn.contract.task_results import validate_metrics
 from colearn.deploy.serve.server import announced
 from colearn.errors import TaskError
+from colearn.runs.report.curves import curves_figure, panel_figure
+from colearn.runs.report.plots import drawn_text, svg_of
 from colearn.runs.report.result_table import ResultCell, ResultTable
-from colearn.text.printable import cell, escape
+from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
+from colearn.text.printable import cell, escape, printable
 from colearn.training.listeners import _tell
 from colearn.training.trackers import CsvTracker
 
@@ -89,3 +98,26 @@ def test_a_served_agents_name_is_one_printable_line(name: str) -> None:
 def test_a_page_takes_every_name(name: str) -> None:
     escape(name).encode()
     assert "\x1b" not in escape(name)
+
+
+@pytest.mark.parametrize("name", [*NAMES, r"$\frac{$", "$x$", r"\$x$", "a" * 500])
+def test_a_figure_shows_a_name_as_text(name: str) -> None:
+    """matplotlib reads what stands between two `$` as a formula, and refuses half a character."""
+    figure = Figure()
+    figure.subplots().set_ylabel(drawn_text(name))
+    figure.legend(handles=[Line2D([], [], label=drawn_text(name))])
+    svg = svg_of(figure)
+    ElementTree.fromstring(svg)
+    shown = " ".join(printable(name).split())
+    assert escape(shown[:60]).replace("&#x27;", "'") in svg
+
+
+def test_the_figures_of_a_report_show_names_as_text(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", "magrpo", 0)
+    summary = summarise(read_source(tmp_path / "run"))
+    (algorithm,) = summary.algorithms.values()
+    for name in (r"$\frac{$", "half \ud800"):
+        compared = replace(summary.compared, headline=Headline(metric=name))
+        odd = replace(summary, compared=compared, algorithms={name: algorithm})
+        svg_of(panel_figure(odd, "environment_steps"))
+        svg_of(curves_figure(odd))
