@@ -26,6 +26,11 @@ _LEAST_SPREAD = 1e-3
 """Minimum standard deviation used for rescaling, in units of the task's reward."""
 
 
+def is_of_head(name: str) -> bool:
+    """Whether a name of `Network.trained` or `state` belongs to the value head."""
+    return name.startswith(_HEAD)
+
+
 class Network(nn.Module):
     """Teacher-forced forward pass over packed rows: log-probabilities at actions, values at marked
     tokens.
@@ -48,11 +53,6 @@ class Network(nn.Module):
         self.adapter = adapter
         self.head = head
         self.checkpointing = checkpointing
-
-    @staticmethod
-    def is_of_head(name: str) -> bool:
-        """Whether a name of `trained` or `state` belongs to the value head."""
-        return name.startswith(_HEAD)
 
     def trained(self) -> dict[str, nn.Parameter]:
         """Trained parameters by name, in the same order in every process."""

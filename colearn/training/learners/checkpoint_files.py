@@ -16,7 +16,7 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, reason_of
 from colearn.models.build_networks import TeamBuilder
-from colearn.models.network import Network
+from colearn.models.network import Network, is_of_head
 
 WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "learner.json"
 _EARLIER = "remove this checkpoint and resume from an earlier one"
@@ -85,7 +85,7 @@ def load_weights(
     path = folder / WEIGHTS
     weights = _read(path, damaged)
     if not head:
-        weights = {name: weight for name, weight in weights.items() if not Network.is_of_head(name)}
+        weights = {name: weight for name, weight in weights.items() if not is_of_head(name)}
     if set(weights) != set(parameters):
         difference = sorted(set(weights) ^ set(parameters))[0]
         raise CheckpointError(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from colearn.contract import FrozenCopy, Learner, WeightCopy
 from colearn.contract.rows import Outputs, Row
-from colearn.models.network import Network
+from colearn.models.network import Network, is_of_head
 
 from . import checkpoint_files
 from .batch import evaluate
@@ -33,7 +33,7 @@ class NetworkCopy(FrozenCopy):
         weights = self._weights()
         with torch.no_grad():
             for name, weight in self.learner.weights().items():
-                if not self.policy.is_of_head(name):
+                if not is_of_head(name):
                     weights[self._renamed(name)].copy_(weight)
         self.network.base.revision += 1
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from colearn.config import OptimizerSettings
 from colearn.contract import Optimizer
-from colearn.models.network import Network
+from colearn.models.network import Network, is_of_head
 from colearn.models.torch_settings import LARGE
 
 from .grad_signal import grad_signal
@@ -74,7 +74,7 @@ def adamw(network: Network, settings: OptimizerSettings) -> torch.optim.AdamW:
     head = settings.head_learning_rate or body
     groups: list[dict[str, Any]] = []
     for name, parameter in network.trained().items():
-        rate = head if network.is_of_head(name) else body
+        rate = head if is_of_head(name) else body
         if not groups or groups[-1]["lr"] != rate:
             groups.append({"params": [], "lr": rate})
         groups[-1]["params"].append(parameter)

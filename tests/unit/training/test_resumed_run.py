@@ -10,26 +10,31 @@ import pytest
 
 from colearn.config import Config, load_config
 from colearn.runs.record import RunFolder
+from colearn.training.experience import Experience
 from colearn.training.interruption import Interrupted
 from colearn.training.loop import Experiment
-from colearn.training.update.updater import Updater
 
 TIMES = ("seconds", "memory", "per_second", "time/", "idle", "utilization")
 
 
 def config() -> Config:
-    """A critic with means by item; past selves from the second iteration on; one model with two
+    """A critic with means by item; past selves from the second iteration on; a critic with two
     epochs."""
     return load_config(
         {
             "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
             "algorithm": {"name": "collm_cc", "value_loss": {"frozen_targets": True}},
             "models": {
-                "agent_1": {"path": "embedded-tiny", "learning_rate": 1e-3, "epochs": 2},
+                "agent_1": {"path": "embedded-tiny", "learning_rate": 1e-3},
                 "agent_2": {"path": "embedded-tiny", "learning_rate": 1e-3},
             },
             "agents": {"*": {"sampling": {"max_tokens": 2}}},
-            "critic": {"path": "embedded-tiny", "learning_rate": 1e-3, "baseline": "item"},
+            "critic": {
+                "path": "embedded-tiny",
+                "learning_rate": 1e-3,
+                "baseline": "item",
+                "epochs": 2,
+            },
             "cast": {"name": "league", "pool": 1, "every": 2, "self_play": 0.0},
             "train": {"environment_steps": 100, "iterations": 3, "episodes": 2},
             "evaluation": {"every": 2, "episodes": 1, "transcripts": 0},
@@ -65,17 +70,16 @@ def test_a_run_that_stops_and_goes_on_has_the_numbers_of_the_uninterrupted_one(
         assert run.evaluate() == told  # not measured again
     resumed = Experiment(config(), tmp_path / "run", resume=True)
     assert resumed.run().iterations == 3
-    assert [line[3] for line in measured(tmp_path / "run") if line[0] == "update"] == [2, 4, 6]
+    assert [line[3] for line in measured(tmp_path / "run") if line[0] == "update"] == [1, 2, 3]
     assert measured(tmp_path / "run") == measured(tmp_path / "whole")
 
 
 def abandoned(run: Experiment) -> None:
-    """A step that a signal ends once the parts' states have changed, and no model has."""
+    """A step that a signal ends during its rollout."""
 
-    def interrupted(updater: Updater, *_: Any) -> None:
-        updater.item_means.state = dict.fromkeys(updater.item_means.state, (9.0, 1.0))
+    def interrupted(*_: Any, **__: Any) -> None:
         raise Interrupted(signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(Updater, "update", interrupted)
+        patched.setattr(Experience, "take", interrupted)
         run.step()
