@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,11 @@ def evaluate(
                 "exact: agents without their run are sampled; use evaluate of the run's result"
             )
         built = build_task(config)
-        check_frame(built)
-        if not isinstance(agents, Mapping):
-            agents = load_team(agents, built.agents, step=step, device=device)
-        if missing := [seat for seat in built.agents if seat not in agents]:
-            raise ConfigError(f"agents: none for the task's '{missing[0]}'; load one for each seat")
         with closing(built):
+            check_frame(built)
+            if isinstance(agents, str | Path):
+                agents = load_team(agents, built.agents, step=step, device=device)
+            _check_agents(agents, built.agents)
             return evaluate_team(
                 built,
                 {seat: agents[seat].player for seat in built.agents},
@@ -71,3 +70,16 @@ def evaluate(
                 cast=build_part(Cast, config.cast, "cast"),
                 processes=Processes(resolve_device(device)),
             ).metrics
+
+
+def _check_agents(agents: Mapping[str, LoadedAgent], seats: Sequence[str]) -> None:
+    """Errors: ConfigError unless each seat has a loaded agent."""
+    if not isinstance(agents, Mapping):
+        kind = type(agents).__name__
+        raise ConfigError(f"agents: is a {kind}; give a folder, or loaded agents by their name")
+    for seat in seats:
+        if seat not in agents:
+            raise ConfigError(f"agents: none for the task's '{seat}'; load one for each seat")
+        if not isinstance(agents[seat], LoadedAgent):
+            kind = type(agents[seat]).__name__
+            raise ConfigError(f"agents.{seat}: is a {kind}; give an agent of colearn.load_agent")

@@ -167,7 +167,7 @@ def load_team(
 def _load(
     folder: Path, names: list[str] | None, step: Step, device: str, *, one: bool = False
 ) -> list[LoadedAgent]:
-    exported = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{MANIFEST}"))}
+    exported = _exported(folder)
     held = list(exported or agents_with_models(folder))
     if one and len(held) > 1:
         raise ConfigError(f"{folder}: name one of its agents: {', '.join(held)}")
@@ -177,3 +177,20 @@ def _load(
     with tempfile.TemporaryDirectory() as scratch:
         folders = exported or export_run(folder, Path(scratch) / "team", step=step, agents=names)
         return [LoadedAgent(folders[name], device=device) for name in names or folders]
+
+
+def _exported(folder: Path) -> dict[str, Path]:
+    """The exported agents in a folder by their names, which a renamed folder keeps.
+
+    Errors: ConfigError for two agents of one name.
+    """
+    exported: dict[str, Path] = {}
+    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+        name = read_manifest(path.parent).agent
+        if name in exported:
+            raise ConfigError(
+                f"{folder}: {exported[name].name} and {path.parent.name} both hold the agent "
+                f"'{name}'; load each by load_agent"
+            )
+        exported[name] = path.parent
+    return exported
