@@ -105,6 +105,13 @@ def opened_reasoning(prompt: str) -> str:
     return "" if opened is None else opened[0]
 
 
+def opening_mark(text: str) -> str:
+    """Return the mark at the beginning of a text that opens reasoning, with the whitespace after
+    it; '' if there is none."""
+    mark = _MARK.match(text)
+    return "" if mark is None or _closes(mark) else mark[0]
+
+
 class AnswerStream:
     """Extracts the answer, without reasoning, from a text that arrives in parts.
 

@@ -37,10 +37,20 @@ requested again, or lost. An unknown reason is lost. An answer without a reason 
 a text, since some servers report none."""
 FINISH_REASONS: Mapping[Finish, str] = {"end": "stop", "stop": "stop", "length": "length"}
 """The `finish_reason` with which colearn's servers report an ending."""
+
 _TEXTS = ("text", "output_text")
 _REASONING = ("thinking", "redacted_thinking", "reasoning")
 _SHOWN = 60
 """Maximum number of characters that an error quotes from an answer."""
+
+
+def finish_reason(finish: Finish, *, calls: bool, several: bool) -> str:
+    """Returns the `finish_reason` of an answer. Calls do not hide that the token limit cut the
+    answer, for example within a further call. `several`: whether what follows the first call is
+    part of the answer."""
+    if calls and (finish != "length" or not several):
+        return "tool_calls"
+    return FINISH_REASONS[finish]
 
 
 class FailedAnswer(Exception):

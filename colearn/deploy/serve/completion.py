@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from colearn.contract.types import Finish
-from colearn.deploy.client.completion import FINISH_REASONS
+from colearn.deploy.client.completion import finish_reason
 from colearn.deploy.client.protocol.events import event
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.deploy.client.protocol.tool_call_text import Call, content_spans, message, read_calls
@@ -121,8 +121,9 @@ class ChatAnswer:
         return {"reasoning": tail} if tail else {}
 
     def _ending(self, choice: Choice, finish: Finish, calls: Sequence[Call]) -> dict[str, Any]:
+        _, several = _offered(self._asked)
         ending: dict[str, Any] = {
-            "finish_reason": "tool_calls" if calls else FINISH_REASONS[finish],
+            "finish_reason": finish_reason(finish, calls=bool(calls), several=several),
             "stop_reason": choice.stop,
         }
         if self._asked.return_token_ids:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from colearn.contract import SampledAction
-from colearn.deploy.client.completion import FINISH_REASONS
+from colearn.contract.types import Action
+from colearn.deploy.client.completion import finish_reason
 from colearn.deploy.client.protocol.logprobs import logprob_entry
 from colearn.deploy.client.protocol.tool_call_text import content_spans, message, write_answer
-from colearn.text.reasoning import reasoning_of
+from colearn.text.reasoning import opening_mark, reasoning_of
 from colearn.text.spans import Span, joined, shares
 
 from .state import GatewayCall
@@ -23,14 +24,14 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
     Neither the content nor the text contains reasoning.
     """
     action = sampled.action
-    stop, text = _cut(action.text, () if call.prompt.limits is None else call.prompt.limits.stop)
+    stop, text = _cut(action, () if call.prompt.limits is None else call.prompt.limits.stop)
     spans, calls = content_spans(text, call.offered, several=call.several)
     content = joined(text, spans)
     choice = {
         "index": 0,
         "message": message(content, calls, reasoning_of(text) if call.reasoning else ""),
         "logprobs": _logprobs(sampled, text, spans) if call.logprobs else None,
-        "finish_reason": "tool_calls" if calls else FINISH_REASONS[action.finish],
+        "finish_reason": finish_reason(action.finish, calls=bool(calls), several=call.several),
         "stop_reason": stop,
     }
     body = {
@@ -47,10 +48,19 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
     return body, write_answer(content, calls)
 
 
-def _cut(text: str, stops: tuple[str, ...]) -> tuple[str | None, str]:
-    """Returns the first stop string of the request in the text, if any, and the text before it."""
-    stop = min((stop for stop in stops if stop in text), key=text.find, default=None)
-    return stop, text if stop is None else text[: text.find(stop)]
+def _cut(action: Action, stops: tuple[str, ...]) -> tuple[str | None, str]:
+    """Returns the first stop string of the request in an action, if any, and the text before it.
+
+    A mark that opens reasoning at the beginning ends no answer, since the prompt may have written
+    it; only if there is nothing else, it has the stop string that ended the action.
+    """
+    text = action.text
+    begin = len(opening_mark(text))
+    if begin == len(text) and action.finish == "stop":
+        begin = 0
+    found = {stop: text.find(stop, begin) for stop in stops if stop in text[begin:]}
+    stop = min(found, key=found.__getitem__, default=None)
+    return stop, text if stop is None else text[: found[stop]]
 
 
 def _usage(sampled: SampledAction) -> dict[str, int]:

@@ -154,6 +154,37 @@ def test_content_is_the_bytes_of_its_tokens_in_the_gateway(
         check(told["message"]["content"], told["logprobs"], job)
 
 
+@pytest.mark.parametrize("opened", OPENED, ids=["no reasoning", "opened reasoning"])
+@pytest.mark.parametrize("stop", ["\n", "\n\n", "k>", "<think>", "e"])
+@pytest.mark.parametrize("name", CHATS)
+def test_the_gateway_cuts_an_answer_where_a_served_agent_does(
+    name: str, stop: str, opened: str
+) -> None:
+    """A stop string in the mark by which the prompt opens reasoning left no content."""
+    chat, request = (
+        CHATS[name],
+        ChatRequest.model_validate({"messages": [{"role": "user", "content": "hello"}]}),
+    )
+    for seed in range(SEEDS):
+        tokens = [*chat.spell("hm</think>Blue."), *sampled(chat, seed)]
+        job, _ = decoded(chat, tokens, (stop,), streams=False)
+        (choice,) = job.choices
+        drawn = tuple(choice.tokens)
+        (served,) = ChatAnswer("ada", job, None, request, opened=opened).whole()["choices"]
+        call = GatewayCall(
+            number=0,
+            name="ada",
+            text="hello",
+            prompt=Observation("hello", limits=AnswerLimits(stop=(stop,))),
+            request="chatcmpl-0",
+            context=Context(None, (("user", "hello"),)),
+            reason="first",
+        )
+        action = Action(opened + chat.decode(drawn), drawn, tuple(choice.logprobs), choice.finish)
+        (told,) = completion(call, SampledAction(action))[0]["choices"]
+        assert told == served
+
+
 @pytest.mark.parametrize("name", CHATS)
 def test_a_stream_has_the_text_of_the_whole_answer(name: str) -> None:
     """A byte that completes no character turned earlier characters of one tokenizer into marks."""

@@ -214,6 +214,34 @@ def test_an_ending_has_the_protocols_name(finish: str, stop: str | None, reason:
     assert delta == {"stop_reason": reason, "stop_sequence": stop}
 
 
+def test_a_stop_string_is_named_where_it_is_the_reason() -> None:
+    answer = completion("so", "tool_calls")
+    answer["choices"][0]["stop_reason"] = "</tool_call>"
+    whole = MessageWriter().whole(answer)
+    assert (whole["stop_reason"], whole["stop_sequence"]) == ("tool_use", None)
+
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+
+
+@pytest.mark.parametrize(
+    ("role", "block"),
+    [
+        ("user", CALL),
+        ("user", THOUGHT),
+        ("user", {"type": "redacted_thinking", "data": "x"}),
+        ("assistant", RESULT),
+        ("system", CALL),
+        ("system", RESULT),
+    ],
+)
+def test_no_block_of_another_role_is_left_out(role: str, block: dict[str, Any]) -> None:
+    param, line = refused(USER, {"role": role, "content": [TEXT, block]}, USER)
+    other = "user" if block is RESULT else "assistant"
+    assert param == "messages.1"
+    assert line == f"'messages.1': blocks of type {block['type']} belong to the role {other}"
+
+
 def test_an_empty_answer_is_an_empty_text() -> None:
     for content in ("", None):
         assert MessageWriter().whole(completion(content))["content"] == [
@@ -259,6 +287,7 @@ def test_a_field_that_changes_no_answer_is_taken(field: str) -> None:
         ({"tool_choice": {"type": "any"}}, "tool_choice"),
         ({"tool_choice": {"type": "tool", "name": "look"}}, "tool_choice"),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0"),
+        ({"tools": [TOOL, TOOL]}, "tools"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": None}, "max_tokens"),
         ({"n": 2}, "n"),

@@ -202,11 +202,29 @@ def test_a_whole_response_is_the_last_of_its_stream() -> None:
     assert (whole["object"], whole["status"], whole["store"]) == ("response", "completed", False)
 
 
-def test_a_stream_that_fails_ends_in_an_event_with_the_error() -> None:
-    raw = ResponseWriter(request("go")).failed(ServeError(503, "no more")).decode()
-    name, data = raw.strip().split("\n")
-    body = json.loads(data.removeprefix("data: "))
-    assert (name, body["type"], body["error"]["message"]) == ("event: error", "error", "no more")
+def test_a_cut_answer_with_calls_is_incomplete_and_its_calls_are_whole() -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    last = events(completion("So", "length", tool_calls=calls), tools=[TOOL])[-1]
+    assert last["type"] == "response.incomplete"
+    assert [item["status"] for item in last["response"]["output"]] == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_stream_that_fails_ends_in_the_error_and_a_failed_response(begun: bool) -> None:
+    writer = ResponseWriter(request("go"))
+    for chunk in [*chunks(completion("hel"), usage=False)][: 2 * begun]:
+        writer.write(chunk)
+    raw = writer.failed(ServeError(503, "no more")).decode().strip().split("\n\n")
+    names, bodies = zip(*(one.split("\ndata: ") for one in raw), strict=True)
+    assert names == ("event: error", "event: response.failed")
+    error, failed = map(json.loads, bodies)
+    assert error["error"]["message"] == error["message"] == "no more"
+    assert (error["type"], error["code"], error["param"]) == ("error", None, None)
+    assert failed["sequence_number"] == error["sequence_number"] + 1 == (6 if begun else 1)
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"] == {"code": "server_error", "message": "no more"}
+    statuses = [item["status"] for item in failed["response"]["output"]]
+    assert statuses == ["incomplete"] * begun
 
 
 NEUTRAL = {
@@ -244,6 +262,8 @@ def test_a_field_that_changes_no_answer_is_taken(field: str) -> None:
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "name": "look"}}, "tool_choice"),
         ({"tools": [{"type": "web_search"}]}, "tools.0"),
+        ({"tools": [{"type": "custom", "name": "look"}]}, "tools.0"),
+        ({"tools": [TOOL, TOOL]}, "tools"),
         ({"truncation": "auto"}, "truncation"),
         ({"include": ["file_search_call.results"]}, "include.0"),
         ({"max_tokens": 3}, "max_tokens"),

@@ -13,6 +13,7 @@ from colearn.deploy.client.protocol.schema import ChatRequest, parse
 
 USER = {"role": "user", "content": "go"}
 TOOL = {"type": "function", "function": {"name": "look"}}
+TOOLS = [{"type": "function", "function": {"name": f"look{number}"}} for number in range(128)]
 CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
@@ -34,7 +35,7 @@ def refused(**fields: Any) -> ServeError:
         ("top_k", 2**31 - 1), ("seed", -(2**63)), ("seed", 2**64 - 1), ("n", 1),
         ("max_tokens", 1), ("max_completion_tokens", 1), ("top_logprobs", 0), ("top_logprobs", 20),
         ("stop", ["x"] * 16), ("stop", "y" * 256), ("stop", []), ("session_id", "a" * 64),
-        ("session_id", "A.z_0-9"), ("tools", [TOOL] * 128),
+        ("session_id", "A.z_0-9"), ("tools", TOOLS),
     ],
 )  # fmt: skip
 def test_a_value_at_its_bound_is_taken(field: str, value: Any) -> None:
@@ -48,7 +49,7 @@ def test_a_value_at_its_bound_is_taken(field: str, value: Any) -> None:
         ("top_k", 2**31), ("seed", -(2**63) - 1), ("seed", 2**64), ("n", 0), ("max_tokens", 0),
         ("max_completion_tokens", 0), ("top_logprobs", -1), ("top_logprobs", 21),
         ("stop", ["x"] * 17), ("stop", "y" * 257), ("stop", [""]), ("stop", ""),
-        ("session_id", "a" * 65), ("session_id", ""), ("tools", [TOOL] * 129),
+        ("session_id", "a" * 65), ("session_id", ""), ("tools", [*TOOLS, TOOL]),
     ],
 )  # fmt: skip
 def test_a_value_beyond_its_bound_is_refused_by_its_field(field: str, value: Any) -> None:

@@ -7,11 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from colearn.contract import SampledAction
+from colearn.contract.types import Action, Observation
 from colearn.deploy.client.protocol.conversation import read_conversation
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.schema import parse
 from colearn.deploy.client.protocol.tool_call_text import announce, message, read_calls, write_call
 from colearn.deploy.serve.completion import ChatAnswer
+from colearn.programs.gateway.answer import completion
+from colearn.programs.gateway.contexts import Context
+from colearn.programs.gateway.state import GatewayCall
 
 LOOK = write_call("look", {"b": 2, "a": 1})
 OFFER = [{"type": "function", "function": {"name": "look", "description": "Look."}}]
@@ -113,3 +118,38 @@ def test_a_served_answer_holds_its_calls():
     assert whole["message"]["content"] is None
     streamed = answer.ended(0, "end", usage=False).decode()
     assert '"finish_reason": "tool_calls"' in streamed and '"index": 0' in streamed
+
+
+@pytest.mark.parametrize(
+    ("parallel", "finish", "reason"),
+    [
+        (None, "length", "length"),
+        (True, "length", "length"),
+        (False, "length", "tool_calls"),  # what is cut is no part of the answer
+        (None, "stop", "tool_calls"),
+    ],
+)
+def test_calls_do_not_hide_that_the_limit_cut_a_further_one(parallel, finish, reason):
+    text = LOOK + '<tool_call>{"name": "loo'
+    choice = SimpleNamespace(text=text, tokens=[1], logprobs=[0.0], top=[], finish=finish, stop="")
+    job = SimpleNamespace(choices=[choice], request=SimpleNamespace(history=[0]), prefilled=1)
+    body = {"messages": [{"role": "user", "content": "u"}], "tools": OFFER}
+    asked = parse(json.dumps({**body, "parallel_tool_calls": parallel}).encode())
+    answer = ChatAnswer("a", job, None, asked)
+    (whole,) = answer.whole()["choices"]
+    assert whole["finish_reason"] == reason and len(whole["message"]["tool_calls"]) == 1
+    assert f'"finish_reason": "{reason}"' in answer.ended(0, finish, usage=False).decode()
+    call = GatewayCall(
+        number=0,
+        name="a",
+        text="u",
+        prompt=Observation("u"),
+        request="chatcmpl-0",
+        offered=("look",),
+        several=parallel is not False,
+        context=Context(None, (("user", "u"),)),
+        reason="first",
+    )
+    action = Action(text, (1,), (0.0,), finish=finish)
+    (told,) = completion(call, SampledAction(action))[0]["choices"]
+    assert told["finish_reason"] == reason

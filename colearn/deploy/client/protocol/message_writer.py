@@ -37,7 +37,8 @@ class MessageWriter(TranslatingWriter):
         reason = None
         if self.finish:
             reason = _REASONS.get(self.finish, "stop_sequence" if self.stop else "end_turn")
-        return {"stop_reason": reason, "stop_sequence": self.stop or None}
+        stop = self.stop if reason == "stop_sequence" else None
+        return {"stop_reason": reason, "stop_sequence": stop}
 
     def _counts(self) -> dict[str, int]:
         cached = self.usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from .parts import Ignored, NamedFunction, Sent, TextPart, text_of
 from .schema import (
@@ -79,8 +79,17 @@ class _Message(Sent):
     role: Literal["user", "assistant", "system"]
     content: str | list[_Block]
 
+    @model_validator(mode="after")
+    def _holds_blocks_of_its_role(self) -> _Message:
+        for block in () if isinstance(self.content, str) else self.content:
+            role = "user" if isinstance(block, _Result) else "assistant"
+            if self.role != role and not isinstance(block, TextPart):
+                raise ValueError(f"blocks of type {block.type} belong to the role {role}")
+        return self
+
 
 class _Tool(NamedFunction):
+    kinds: ClassVar = ("custom", "function")
     input_schema: dict[str, Any] | None = None
     parameters: None = None
     cache_control: Ignored = None

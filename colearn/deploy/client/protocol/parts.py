@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -115,12 +115,14 @@ class Function(BaseModel):
 class NamedFunction(Function):
     """A function tool of the protocols whose `tools` have no further level."""
 
-    type: Literal["function", "custom"] | None = None
+    kinds: ClassVar[tuple[str, ...]] = ("function",)
+    """The protocol's names of the type. In Responses, `custom` is a tool whose input is a text."""
+    type: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _no_other_tool(cls, tool: Any) -> Any:
-        if isinstance(tool, dict) and tool.get("type") not in (None, "function", "custom"):
+        if isinstance(tool, dict) and tool.get("type") not in (None, *cls.kinds):
             raise PydanticCustomError(
                 "no_function", "agents call functions only; leave out other tools"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .errors import ServeError
+from .events import typed_event
 from .schema import ChatRequest
 from .writer import Chunk, TranslatingWriter
 
@@ -22,11 +24,14 @@ class ResponseWriter(TranslatingWriter):
         self._items: list[dict[str, Any]] = []
         self._open = False
         self._number = 0
+        self._error: dict[str, Any] | None = None
 
     def answer(self) -> dict[str, Any]:
         asked = self._request
         status = "in_progress"
-        if self.finish:
+        if self._error:
+            status = "failed"
+        elif self.finish:
             status = "incomplete" if self.finish == "length" else "completed"
         details = {"reason": "max_output_tokens"} if status == "incomplete" else None
         tools = [
@@ -37,7 +42,7 @@ class ResponseWriter(TranslatingWriter):
             **self._head,
             "object": "response",
             "status": status,
-            "error": None,
+            "error": self._error,
             "incomplete_details": details,
             "instructions": None,
             "metadata": {},
@@ -101,6 +106,18 @@ class ResponseWriter(TranslatingWriter):
         response = self.answer()
         return [*events, self._event(f"response.{response['status']}", response=response)]
 
+    def failed(self, error: ServeError) -> bytes:
+        body = error.body()
+        told = {name: body["error"][name] for name in ("code", "message", "param")}
+        self._error = {"code": "server_error", "message": error.message}
+        if self._open:
+            self._items[-1]["status"] = "incomplete"
+        events = [
+            self._event("error", **told, error=body["error"]),
+            self._event("response.failed", response=self.answer()),
+        ]
+        return b"".join(map(typed_event, events))
+
     def _text(self, kind: str, text: str, logprobs: list[Any]) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []
         part = _PARTS[kind]
@@ -140,7 +157,8 @@ class ResponseWriter(TranslatingWriter):
             return []
         self._open = False
         item = self._items[-1]
-        item["status"] = "incomplete" if self.finish == "length" else "completed"
+        cut = self.finish == "length" and item["type"] != "function_call"  # calls are whole
+        item["status"] = "incomplete" if cut else "completed"
         events = []
         if item["type"] == "function_call":
             events.append(

@@ -172,6 +172,16 @@ class ChatRequest(BaseModel):
             raise ValueError("give at most 16 strings of 1 to 256 characters")
         return stop
 
+    @field_validator("tools")
+    @classmethod
+    def _names_differ(cls, tools: list[FunctionTool] | None) -> list[FunctionTool] | None:
+        names: set[str] = set()
+        for tool in tools or ():
+            if tool.function.name in names:
+                raise ValueError("two tools have one name; give each its own")
+            names.add(tool.function.name)
+        return tools
+
     @property
     def offered(self) -> Sequence[Function]:
         """Functions that the answer may call."""
@@ -283,4 +293,5 @@ def _refusal(error: ValidationError, fields: dict[str, Any]) -> ServeError:
             param=field,
             code="unknown_parameter",
         )
-    return ServeError(400, f"'{field}': {first['msg']}", param=field, code="invalid_value")
+    message = f"'{field}': {first['msg'].removeprefix('Value error, ')}"
+    return ServeError(400, message, param=field, code="invalid_value")
