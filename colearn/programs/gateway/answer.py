@@ -25,13 +25,14 @@ def completion(call: GatewayCall, sampled: SampledAction) -> tuple[dict[str, Any
     """
     action = sampled.action
     stop, text = _cut(action, () if call.prompt.limits is None else call.prompt.limits.stop)
+    finish = action.finish if stop is None else "stop"  # also where the limit is reached with it
     spans, calls = content_spans(text, call.offered, several=call.several)
     content = joined(text, spans)
     choice = {
         "index": 0,
         "message": message(content, calls, reasoning_of(text) if call.reasoning else ""),
         "logprobs": _logprobs(sampled, text, spans) if call.logprobs else None,
-        "finish_reason": finish_reason(action.finish, calls=bool(calls), several=call.several),
+        "finish_reason": finish_reason(finish, calls=bool(calls), several=call.several),
         "stop_reason": stop,
     }
     body = {

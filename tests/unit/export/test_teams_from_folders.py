@@ -20,10 +20,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_agent_in_a_renamed_folder_keeps_its_name(exported: Path, tmp_path: Path) -> None:
-    name = colearn.load_agent(exported, device="cpu").name
     shutil.copytree(exported, tmp_path / "seed_0")
-    assert list(colearn.load_team(tmp_path, device="cpu")) == [name]
-    assert colearn.load_agent(tmp_path, name, device="cpu").name == name
+    assert list(colearn.load_team(tmp_path, device="cpu")) == ["ada"]
     with pytest.raises(ConfigError, match="no agent 'seed_0'"):
         colearn.load_agent(tmp_path, "seed_0", device="cpu")
 

@@ -75,6 +75,27 @@ def test_a_program_receives_no_reasoning_and_no_call_that_it_drafts(cut: bool) -
     assert "think" not in kept
 
 
+def test_a_stop_string_that_the_limit_completes_ends_an_answer() -> None:
+    """Training counts it as cut, since the action is as long as it may be."""
+    call = GatewayCall(
+        number=0,
+        name="one",
+        text="which?",
+        prompt=Observation("which?", limits=AnswerLimits(max_tokens=2, stop=("END",))),
+        request="chatcmpl-0",
+        context=Context(None, (("user", "which?"),)),
+        reason="first",
+    )
+    for text, ending in (
+        ("Blue END", ("Blue ", "END", "stop")),
+        ("Blue", ("Blue", None, "length")),
+    ):
+        action = Action(text, (3, 7), (-0.25, -0.5), finish="length")
+        (choice,) = completion(call, SampledAction(action))[0]["choices"]
+        told = (choice["message"]["content"], choice["stop_reason"], choice["finish_reason"])
+        assert told == ending
+
+
 def test_reasoning_and_token_ids_are_sent_where_a_request_asks_for_them() -> None:
     text = "<think>hm</think>Blue. END"
     for asked in (True, False):

@@ -234,3 +234,13 @@ def test_arguments_that_are_no_object_are_one_argument(
 def test_stops_are_several_texts() -> None:
     found = [request(**fields).stops for fields in ({}, {"stop": "ab"}, {"stop": ["ab", "c"]})]
     assert found == [(), ("ab",), ("ab", "c")]
+
+
+def test_two_limits_of_one_answer_are_not_taken_for_one() -> None:
+    """The older name had no effect."""
+    for limits in ((3, 3), (3, None), (None, 3)):
+        asked = request(max_tokens=limits[0], max_completion_tokens=limits[1])
+        assert (asked.max_completion_tokens or asked.max_tokens) == 3
+    refusal = refused(max_tokens=3, max_completion_tokens=4)
+    assert refusal.param == "max_completion_tokens"
+    assert "differs from max_tokens" in refusal.message

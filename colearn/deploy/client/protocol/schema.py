@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -181,6 +182,13 @@ class ChatRequest(BaseModel):
                 raise ValueError("two tools have one name; give each its own")
             names.add(tool.function.name)
         return tools
+
+    @field_validator("max_completion_tokens")
+    @classmethod
+    def _one_limit(cls, limit: int | None, others: ValidationInfo) -> int | None:
+        if None not in (limit, other := others.data.get("max_tokens")) and limit != other:
+            raise ValueError("differs from max_tokens, its older name; give one of them")
+        return limit
 
     @property
     def offered(self) -> Sequence[Function]:
