@@ -7,6 +7,8 @@ import sys
 import time
 from functools import lru_cache
 
+from .printable import printable
+
 PREFIX = "note: "
 
 
@@ -53,7 +55,7 @@ def speaks() -> bool:
 def note(text: str) -> None:
     """Print a note on stderr."""
     if speaks():
-        print(PREFIX + text, file=sys.stderr, flush=True)
+        print(PREFIX + printable(text), file=sys.stderr, flush=True)
 
 
 @lru_cache(maxsize=1024)

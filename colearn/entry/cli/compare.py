@@ -148,16 +148,15 @@ def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine 
 
 def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
     """Print the estimates of a dry run; writes no files. All seeds have the same needs."""
-    from rich.console import Console
-
     from colearn.estimate import estimate
     from colearn.estimate.table import comparison_table
     from colearn.runs.comparison.seeds import seeds_line
     from colearn.runs.over_seeds import can_differ
+    from colearn.text.terminal import Terminal
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
     estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
-    console = Console()
+    console = Terminal()
     console.print(comparison_table(title, estimates), highlight=False)
     seeds = len({run.config.run.seed for run in plan.runs})
     if len(plan.algorithms) > 1 or not can_differ(seeds, seeds):
@@ -181,12 +180,11 @@ def _command_line() -> str:
 def _show(folder: Path) -> None:
     """Print the main numbers, the headline and the notes that it leaves out, without those on
     critics; table.md contains everything."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from colearn.runs.over_seeds import MeanEstimate
     from colearn.runs.report.show import show_over_seeds
+    from colearn.text.terminal import Terminal
 
     summary = json.loads((folder / "summary.json").read_text())
     judged = summary["compared"]["headline"]["metric"]
@@ -195,12 +193,12 @@ def _show(folder: Path) -> None:
         change = algorithm["metrics"][judged]
         seconds = [run["wall_seconds"] for run in summary["runs"] if run["algorithm"] == name]
         ends = (change[key] for key in ("first", "last"))
-        cells = (escape(show_over_seeds(end and MeanEstimate(**end))) for end in ends)
+        cells = (show_over_seeds(end and MeanEstimate(**end)) for end in ends)
         table.add_row(name, *cells, f"{sum(seconds) / len(seconds):.0f}")
-    console = Console()
+    console = Terminal()
     console.print(table)
     console.print(summary["headline"], highlight=False)
     critics = [one["critic"]["sentence"] for one in summary["algorithms"].values() if one["critic"]]
     for text in summary["notes"]:
         if text not in critics:
-            console.print(f"- {text}", highlight=False, markup=False)
+            console.print(f"- {text}", highlight=False)

@@ -177,10 +177,11 @@ def _write(path: Path, task: DecPOMDP[Any, Any], played: Played) -> None:
 @contextlib.contextmanager
 def _progress() -> Iterator[Tell]:
     """Shows a progress bar on stderr if stderr is a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console(stderr=True)
+    from colearn.text.terminal import Terminal
+
+    console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     notes = (TextColumn("{task.fields[lost]} lost, {task.fields[retries]} retries"),)
     with Progress(

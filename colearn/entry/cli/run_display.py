@@ -14,6 +14,7 @@ from colearn.runs.record.files import write_text
 from colearn.runs.record.time_use import bottleneck, shares
 from colearn.runs.record.writer import resume_command
 from colearn.text.notes import speaks
+from colearn.text.printable import printable
 from colearn.training.loop import Experiment, Report
 
 PAGE = "watch.html"
@@ -62,7 +63,7 @@ class RunDisplay(RunProgress):
             return
         first, last = record.first[self.headline.metric], record.last[self.headline.metric]
         values = f"{_shown(first)} -> {_shown(last)}"
-        print(f"evaluation {self.headline.label} {values}; run in {self._out}")
+        print(f"evaluation {printable(self.headline.label)} {values}; run in {self._out}")
         lines = RunFolder(self._out).lines()
         line_of_use = bottleneck(shares(line.metrics for line in lines if line.kind == "update"))
         if line_of_use:

@@ -114,19 +114,18 @@ def _of_algorithm(settings: Config, algorithm: str, sets: Sequence[str]) -> Conf
 
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
     """Print the estimate of a dry run; writes no files."""
-    from rich.console import Console
-
     from colearn.estimate import estimate
     from colearn.estimate.propose import propose
     from colearn.estimate.table import estimate_tables, proposal_text
     from colearn.runs.record.place import check_place
     from colearn.text.launcher import check_launcher
+    from colearn.text.terminal import Terminal
 
     check_launcher()
     if out is not None:
         check_place(out)
     estimated = estimate(settings, processes=processes, machine=machine)
-    console = Console()
+    console = Terminal()
     console.print(estimate_tables(estimated), highlight=False)
     proposal = propose(estimated)
     if proposal is not None:

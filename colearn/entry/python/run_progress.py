@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import Self
 
-from rich.console import Console
-
 from colearn.config import Config
 from colearn.runs.comparison.progress import Goal, Watcher, watch
 from colearn.runs.record import Episode, Progress, RunFolder
@@ -14,6 +12,7 @@ from colearn.runs.record.folder import EPISODES
 from colearn.runs.record.tail import EpisodesTail
 from colearn.text.notes import speaks
 from colearn.text.printable import printable
+from colearn.text.terminal import Terminal
 from colearn.training.loop import Experiment, Report
 
 
@@ -38,7 +37,7 @@ class RunProgress:
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
-            watcher = watch(Console(quiet=not speaks()), {self._name: goal})
+            watcher = watch(Terminal(quiet=not speaks()), {self._name: goal})
             self._watcher = self._stack.enter_context(watcher)
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
         folder = RunFolder(experiment.folder)

@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from colearn.config import Config
 from colearn.runs.record.place import check_place, held_folder, named_folder
+from colearn.text.terminal import Terminal
 
 from .check import check_plans, tell_large_iterations
 from .claim import check_claim, claim
@@ -37,7 +36,7 @@ def compare(
     *,
     algorithms: Sequence[str] | None = None,
     command_line: str | None = None,
-    console: Console | None = None,
+    console: Terminal | None = None,
     make: Make | None = None,
 ) -> Path:
     """Run every algorithm of `config.compare` with every seed, and write the runs to `out`; return
@@ -59,7 +58,7 @@ def compare(
         workers = config.compare.workers
         make = make or partial(launch_jobs, workers=workers, forks=forks)
         with claimed({"": plan}, folder, command_line) as jobs:
-            failures = execute(jobs, make, console or Console())
+            failures = execute(jobs, make, console or Terminal())
             report = write_report(folder)
     raise_failures(failures, len(jobs))
     return report
@@ -92,7 +91,7 @@ def claimed(
         ]
 
 
-def execute(jobs: Sequence[LaunchedRun], make: Make, console: Console) -> tuple[Failure, ...]:
+def execute(jobs: Sequence[LaunchedRun], make: Make, console: Terminal) -> tuple[Failure, ...]:
     """Execute the runs and show their progress; returns the failures. Errors: ColearnError if all
     runs failed."""
     with watch(console, {job.name: job.goal for job in jobs}) as watcher:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from colearn.runs.record.tail import Status
 from colearn.text.notes import duration
+from colearn.text.printable import printable, printable_data
+from colearn.text.terminal import Terminal
 
 
 class Watcher(Protocol):
@@ -101,7 +102,7 @@ class Lines:
     """Prints a line at each start, note, evaluation and end of a run. Between these events, prints
     a line after every minute or tenth of the budget."""
 
-    def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
+    def __init__(self, console: Terminal, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._console, self._goals, self._clock = console, goals, clock
         self._printed: dict[str, tuple[int, int | None, float]] = {}
         """For each run: the steps, the steps of the latest evaluation, and the clock time, all as
@@ -140,7 +141,7 @@ class Lines:
         self._print(name, outcome)
 
     def _print(self, name: str, text: str) -> None:
-        self._console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=True)
+        self._console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
 
 
 class Bars:
@@ -149,11 +150,11 @@ class Bars:
     With many runs, only the active runs are shown, under a bar that counts all runs.
     """
 
-    def __init__(self, console: Console, goals: Goals, clock: Clock = time.monotonic) -> None:
+    def __init__(self, console: Terminal, goals: Goals, clock: Clock = time.monotonic) -> None:
         self._goals = goals
         self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
             TimeElapsedColumn(),
@@ -171,7 +172,7 @@ class Bars:
         )
         self._bars: dict[str, TaskID] = {
             name: self._progress.add_task(
-                name,
+                printable(name),
                 total=goal.environment_steps,
                 start=False,
                 visible=not self._many,
@@ -201,7 +202,7 @@ class Bars:
     def noted(self, name: str, text: str) -> None:
         """Print a note above the bars."""
         line = f"{name}: {text}"
-        self._progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._progress.console.print(line, highlight=False, soft_wrap=True)
 
     def ended(self, name: str, outcome: str) -> None:
         failed = outcome.startswith("failed")
@@ -210,16 +211,16 @@ class Bars:
         self._show(name, state=outcome, visible=failed or not self._many)
 
     def _show(self, name: str, **changes: Any) -> None:
-        self._progress.update(self._bars[name], **changes)
+        self._progress.update(self._bars[name], **printable_data(changes))
         if not self._progress.live.auto_refresh:
             self._progress.refresh()
 
 
-def watch(console: Console, goals: Goals) -> AbstractContextManager[Watcher]:
+def watch(console: Terminal, goals: Goals) -> AbstractContextManager[Watcher]:
     """Returns a watcher that shows bars on a terminal and, if ipywidgets is installed, in a
     notebook, and lines of text elsewhere. A quiet console shows neither, and what the process
     writes stays as it is."""
     if console.is_jupyter and find_spec("ipywidgets") is None:
-        return Lines(Console(force_jupyter=False), goals)
+        return Lines(Terminal(force_jupyter=False), goals)
     bars = (console.is_terminal or console.is_jupyter) and not console.quiet
     return Bars(console, goals) if bars else Lines(console, goals)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from colearn.config import Config, SuiteSettings, load_config
 from colearn.errors import CheckpointError, ConfigError
 from colearn.runs.record import ComparisonFolder, RunFolder, SuiteFolder
 from colearn.runs.record.place import named_folder
 from colearn.runs.report import write_report
 from colearn.runs.report.suite_report import print_suite_table, write_suite_report
+from colearn.text.terminal import Terminal
 
 from .api import claimed, execute
 from .launch import launch_jobs, raise_failures
@@ -24,7 +23,7 @@ def compare_suite(
     out: str | Path,
     *,
     command_line: str | None = None,
-    console: Console | None = None,
+    console: Terminal | None = None,
 ) -> Path:
     """Run every comparison of the suite into `out/TASK`; return the path of index.html.
 
@@ -40,7 +39,7 @@ def compare_suite(
         raise CheckpointError(
             f"{folder} holds a run or a single comparison; give another --out or delete it"
         )
-    console = console or Console()
+    console = console or Terminal()
     with claimed(plans, folder, command_line) as jobs:
         suite = _with_earlier(suite, SuiteFolder(folder))
         SuiteFolder(folder).write(suite, command_line)

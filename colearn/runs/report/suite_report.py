@@ -6,14 +6,14 @@ import dataclasses
 import json
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as TerminalTable
+from rich.text import Text
 
 import colearn
 from colearn.config import SuiteSettings
 from colearn.runs.record.files import published
 from colearn.text.masking import masked, masked_settings
+from colearn.text.terminal import Terminal
 
 from .page import render
 from .result_table import ResultCell, ResultTable, numbers_of
@@ -52,7 +52,7 @@ def write_suite_report(suite: SuiteSettings, folder: Path, command: str | None) 
     return folder / "index.html"
 
 
-def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> None:
+def print_suite_table(suite: SuiteSettings, folder: Path, console: Terminal) -> None:
     """Print the table of a finished suite, as one table per task if the terminal is narrow."""
     figures = read_figures(suite, folder)
     longest = max(map(len, suite.rows.values()))
@@ -62,25 +62,25 @@ def print_suite_table(suite: SuiteSettings, folder: Path, console: Console) -> N
         console.print(_terminal_table(suite, figures, group))
     console.print(_caption(suite, figures), highlight=False)
     for line in _numbered(figures):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _terminal_table(suite: SuiteSettings, figures: Figures, tasks: list[str]) -> TerminalTable:
     numbers = [n for n, column in enumerate(figures.columns) if column.task in tasks]
     alone = len(tasks) == 1
-    table = TerminalTable("", title=escape(suite.columns[tasks[0]].title) if alone else None)
+    table = TerminalTable("", title=suite.columns[tasks[0]].title if alone else None)
     for number in numbers:
         column = figures.columns[number]
         first = next(n for n in numbers if figures.columns[n].task == column.task)
         title = suite.columns[column.task].title if number == first and not alone else ""
-        head = escape(f"{title}\n{column.title}".lstrip("\n" if alone else ""))
+        head = f"{title}\n{column.title}".lstrip("\n" if alone else "")
         table.add_column(head, justify="right")
     for label, printed in suite.rows.items():
         cells = (_cell(figures, label, number) for number in numbers)
         table.add_row(
-            escape(printed),
+            printed,
             *(
-                f"{f'[bold]{cell.text}[/bold]' if cell.best else cell.text} {cell.note}".strip()
+                Text.assemble((cell.text, "bold" if cell.best else ""), f" {cell.note}".rstrip())
                 for cell in cells
             ),
         )

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 from fabricated_runs import write_jsonl
-from rich.console import Console
 
 from colearn.entry.python.run_progress import answer_line
 from colearn.runs.comparison.progress import Bars, Goal
 from colearn.runs.record import Episode
 from colearn.runs.record.tail import EpisodesTail
+from colearn.text.terminal import Terminal
 
 
 def episode(*answers: str, value: float | None = 0.5) -> Episode:
@@ -50,7 +50,7 @@ def test_the_first_new_episode_of_the_iteration_is_found_among_other_lines(tmp_p
 
 def test_bars_print_an_answer_above_them_and_keep_it() -> None:
     out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=60)
+    console = Terminal(file=out, force_terminal=True, width=60)
     with Bars(console, {"a": Goal(400)}) as watcher:
         watcher.started("a", "started")
         watcher.noted("a", "[bold]answers: " + "y" * 70)

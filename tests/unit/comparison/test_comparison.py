@@ -17,7 +17,6 @@ import pytest
 import yaml
 from fabricated_config import comparison_config as config
 from fabricated_config import register
-from rich.console import Console
 
 from colearn.config import Config, EvaluationSettings
 from colearn.errors import CheckpointError, ColearnError, ConfigError
@@ -30,6 +29,7 @@ from colearn.runs.record.place import held_folder
 from colearn.runs.record.tail import Status
 from colearn.runs.report import write_report
 from colearn.runs.report.source import read_source
+from colearn.text.terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(settings: Config, out: Path) -> Path:
-    return compare(settings, out, console=Console(file=io.StringIO()))
+    return compare(settings, out, console=Terminal(file=io.StringIO()))
 
 
 def launch(plan: Plan, out: Path, watcher: Silent, **more: Any) -> tuple[Failure, ...]:

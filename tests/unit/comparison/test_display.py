@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 
 import pytest
-from rich.console import Console
 
 from colearn.runs.comparison.progress import Bars, Goal, Lines, watch
+from colearn.text.terminal import Terminal
 
 GOALS = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
 
 CELL = """
-from rich.console import Console
+from colearn.text.terminal import Terminal
 from colearn.runs.comparison.progress import Goal, watch
 from colearn.runs.record.tail import Status
 
 goals = {"a-s0": Goal(400, metric="solved"), "<b>": Goal(400)}
-with watch(Console(), goals) as shown:
+with watch(Terminal(), goals) as shown:
     shown.started("a-s0", "started")
     shown.advanced("a-s0", Status(environment_steps=100, evaluation=0.25))
     print("between")
@@ -29,17 +29,17 @@ with watch(Console(), goals) as shown:
 
 
 @pytest.fixture
-def in_notebook() -> Console:
-    return Console(force_jupyter=True)
+def in_notebook() -> Terminal:
+    return Terminal(force_jupyter=True)
 
 
 def test_a_terminal_has_bars_and_a_file_lines() -> None:
-    assert isinstance(watch(Console(force_terminal=True, force_jupyter=False), GOALS), Bars)
-    assert isinstance(watch(Console(force_terminal=False, force_jupyter=False), GOALS), Lines)
+    assert isinstance(watch(Terminal(force_terminal=True, force_jupyter=False), GOALS), Bars)
+    assert isinstance(watch(Terminal(force_terminal=False, force_jupyter=False), GOALS), Lines)
 
 
 def test_a_notebook_without_ipywidgets_has_plain_lines(
-    in_notebook: Console, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    in_notebook: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with watch(in_notebook, GOALS) as shown:
@@ -49,7 +49,7 @@ def test_a_notebook_without_ipywidgets_has_plain_lines(
 
 def test_a_quiet_process_keeps_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     """Of several processes on one terminal, the first shows the bars."""
-    with watch(Console(quiet=True, force_terminal=True, force_jupyter=False), GOALS) as shown:
+    with watch(Terminal(quiet=True, force_terminal=True, force_jupyter=False), GOALS) as shown:
         shown.started("a-s0", "started")
         print("from the task")
         print("a warning", file=sys.stderr)

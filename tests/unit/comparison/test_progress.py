@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from colearn.runs.comparison.progress import Bars, Goal, Lines, RemainingTime
 from colearn.runs.record.tail import Status
+from colearn.text.terminal import Terminal
 
 
 class Clock:
@@ -30,7 +30,7 @@ def lines_of(out: io.StringIO) -> list[str]:
 
 def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Console(file=out), {"a-s0": Goal(400, metric="solved")}, clock) as watcher:
+    with Lines(Terminal(file=out), {"a-s0": Goal(400, metric="solved")}, clock) as watcher:
         watcher.started("a-s0", "started")
         watcher.advanced("a-s0", at(0, evaluation=0.25, evaluated_at=0))
         clock.now = 30.0
@@ -57,7 +57,7 @@ def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None
 
 def test_an_evaluation_is_a_line_though_its_value_is_that_of_the_last_one() -> None:
     out = io.StringIO()
-    with Lines(Console(file=out), {"a-s0": Goal(400)}, Clock()) as watcher:
+    with Lines(Terminal(file=out), {"a-s0": Goal(400)}, Clock()) as watcher:
         for steps, evaluated_at in ((0, 0), (8, 0), (8, 8), (16, 8)):
             watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=evaluated_at))
     assert lines_of(out) == [
@@ -67,7 +67,7 @@ def test_an_evaluation_is_a_line_though_its_value_is_that_of_the_last_one() -> N
 
 def test_an_old_evaluation_is_told_again_after_a_tenth_of_the_budget_or_a_minute() -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Console(file=out), {"a-s0": Goal(400)}, clock) as watcher:
+    with Lines(Terminal(file=out), {"a-s0": Goal(400)}, clock) as watcher:
         for seconds, steps in ((0, 8), (1, 16), (2, 48), (3, 49), (62, 50), (63, 51)):
             clock.now = seconds
             watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=8))
@@ -76,7 +76,7 @@ def test_an_old_evaluation_is_told_again_after_a_tenth_of_the_budget_or_a_minute
 
 def test_what_a_run_waits_for_is_a_line() -> None:
     out = io.StringIO()
-    with Lines(Console(file=out), {"a-s0": Goal(400)}) as watcher:
+    with Lines(Terminal(file=out), {"a-s0": Goal(400)}) as watcher:
         watcher.noted("a-s0", "makes the model 'embedded-tiny' for this task, once")
     assert lines_of(out) == ["a-s0: makes the model 'embedded-tiny' for this task, once"]
 
@@ -104,7 +104,7 @@ def test_iterations_that_end_a_run_first_decide_its_remaining_time() -> None:
 )
 def test_times_are_shown_in_a_fitting_unit(seconds: float, shown: str) -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Console(file=out), {"a": Goal(2)}, clock) as watcher:
+    with Lines(Terminal(file=out), {"a": Goal(2)}, clock) as watcher:
         watcher.advanced("a", at(0))
         clock.now = seconds
         watcher.advanced("a", at(1, evaluation=0.0))
@@ -113,7 +113,7 @@ def test_times_are_shown_in_a_fitting_unit(seconds: float, shown: str) -> None:
 
 def test_bars_show_steps_evaluation_training_return_and_what_is_waited_for() -> None:
     out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=160)
+    console = Terminal(file=out, force_terminal=True, width=160)
     with Bars(console, {"a-s0": Goal(400)}) as watcher:
         watcher.started("a-s0", "resumed at iteration 4")
         watcher.noted("a-s0", "waits for the model")

@@ -12,11 +12,11 @@ import fabricated_runs as fabricated
 import pytest
 import yaml
 from fabricated_config import register
-from rich.console import Console
 
 from colearn.config import SuiteSettings, is_suite, load_config, load_suite
 from colearn.errors import CheckpointError, ColearnError, ConfigError
 from colearn.runs.comparison.suite import compare_suite, plan_suite, report_suite
+from colearn.text.terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def suite(folder: Path, **changes: Any) -> SuiteSettings:
 def run(made: SuiteSettings, out: Path, width: int = 160) -> str:
     """What a terminal of that width shows."""
     shown = io.StringIO()
-    console = Console(file=shown, width=width)
+    console = Terminal(file=shown, width=width)
     compare_suite(made, out, console=console)
     return shown.getvalue()
 

@@ -15,18 +15,24 @@ import pytest
 from fabricated_runs import write_run
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from rich.table import Table
 
 from colearn.contract import EvaluateEvent, Headline
 from colearn.contract.callback import Measured
 from colearn.contract.task_results import validate_metrics
 from colearn.deploy.serve.server import announced
+from colearn.entry.cli.compare import _show
 from colearn.errors import TaskError
+from colearn.runs.comparison.progress import Bars, Goal, Lines
+from colearn.runs.record.tail import Status
 from colearn.runs.report.curves import curves_figure, panel_figure
 from colearn.runs.report.plots import drawn_text, svg_of
 from colearn.runs.report.result_table import ResultCell, ResultTable
 from colearn.runs.report.source import read_source
 from colearn.runs.report.summarise import summarise
+from colearn.text.notes import note
 from colearn.text.printable import cell, escape, printable
+from colearn.text.terminal import Terminal
 from colearn.training.listeners import _tell
 from colearn.training.trackers import CsvTracker
 
@@ -116,8 +122,69 @@ def test_the_figures_of_a_report_show_names_as_text(tmp_path: Path) -> None:
     write_run(tmp_path / "run", "magrpo", 0)
     summary = summarise(read_source(tmp_path / "run"))
     (algorithm,) = summary.algorithms.values()
-    for name in (r"$\frac{$", "half \ud800"):
-        compared = replace(summary.compared, headline=Headline(metric=name))
-        odd = replace(summary, compared=compared, algorithms={name: algorithm})
-        svg_of(panel_figure(odd, "environment_steps"))
-        svg_of(curves_figure(odd))
+    name = "half \ud800 $\\frac{$"
+    compared = replace(summary.compared, headline=Headline(metric=name))
+    odd = replace(summary, compared=compared, algorithms={name: algorithm})
+    assert "half \ufffd $\\frac{$" in svg_of(panel_figure(odd, "environment_steps"))
+    assert "half \ufffd $\\frac{$" in svg_of(curves_figure(odd))
+
+
+MARKUP = ["[/b]", "[red]a", "a:cat:b", r"a\[b]"]
+"""What rich reads as markup or as an emoji."""
+SHOWN = [*(name for name in NAMES if "\t" not in name), *MARKUP]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_terminal_shows_a_name_as_it_is(name: str) -> None:
+    out = io.StringIO()
+    terminal = Terminal(file=out, width=200)
+    table = Table(name, title=name)
+    table.add_row(name)
+    terminal.print(name, highlight=False)
+    terminal.print(table)
+    with Lines(terminal, {name: Goal(400, metric=name)}) as lines:
+        lines.noted(name, name)
+        lines.advanced(name, Status(environment_steps=400, evaluation=0.5, evaluated_at=400))
+    assert "\x1b" not in out.getvalue() and "\ud800" not in out.getvalue()
+    shown = printable(name).split("\n")[-1].split("\ufffd")[-1]
+    assert out.getvalue().count(shown) >= 7
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_bars_show_a_name_as_it_is(name: str) -> None:
+    out = io.StringIO()
+    terminal = Terminal(file=out, force_terminal=True, color_system=None, width=300)
+    with Bars(terminal, {name: Goal(400, metric=name)}) as bars:
+        bars.started(name, name)
+        bars.advanced(name, Status(environment_steps=400, evaluation=0.5, evaluated_at=400))
+        bars.noted(name, name)
+        bars.ended(name, name)
+    assert "\x1b[2J" not in out.getvalue() and "\ud800" not in out.getvalue()
+    shown = printable(name).split("\n")[-1].split("\ufffd")[-1]
+    assert out.getvalue().count(shown) >= 3
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_note_shows_a_name_as_it_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    note(name)
+    assert capsys.readouterr().err == f"note: {printable(name)}\n"
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_command_shows_the_names_of_a_report(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mean = {"mean": 0.5, "low": 0.25, "high": 0.75, "seeds": 5}
+    summary = {
+        "compared": {"headline": {"metric": name}},
+        "headline": f"Evaluation {name}: {name} went up.",
+        "notes": [f"A note on {name}."],
+        "algorithms": {name: {"metrics": {name: {"first": mean, "last": None}}, "critic": None}},
+        "runs": [{"algorithm": name, "wall_seconds": 1.0}],
+    }
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    _show(tmp_path)
+    told = capsys.readouterr().out
+    assert "0.500 [0.250, 0.750]" in told and "\x1b" not in told and "\ud800" not in told
+    shown = printable(name).split("\n")[-1].split("\ufffd")[-1]
+    assert told.count(shown) >= 4

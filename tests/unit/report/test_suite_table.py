@@ -9,13 +9,13 @@ from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
-from rich.console import Console
 
 import colearn
 from colearn.config import SuiteSettings
 from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
 from colearn.runs.report.suite_report import print_suite_table, write_suite_report
 from colearn.runs.report.suite_table import read_figures
+from colearn.text.terminal import Terminal
 
 SUITE = SuiteSettings.model_validate(
     {
@@ -211,7 +211,7 @@ def test_names_in_brackets_are_printed_as_they_are(tmp_path):
     write(tmp_path, {"cc-s0": {"iou": 0.75, "adjacency": 0.125}})
     odd = SUITE.model_dump() | {"rows": {"cc": "CC [red] [/none]"}}
     odd["columns"]["walls"]["title"] = "Walls [/none]"
-    console = Console(file=io.StringIO(), width=200)
+    console = Terminal(file=io.StringIO(), width=200)
     print_suite_table(SuiteSettings.model_validate(odd), tmp_path, console)
     told = console.file.getvalue()
     assert "CC [red] [/none]" in told and "Walls [/none]" in told
