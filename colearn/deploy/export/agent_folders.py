@@ -60,12 +60,13 @@ def export_run(
     with staged(named_folder(to, "--to"), chosen, overwrite=overwrite) as folders:
         for agent, folder in folders.items():
             manifest = _manifest(trained, agent, adapter, dtype)
-            manifest, exact = _write_agent(trained, manifest, folder, chosen=dtype)
+            manifest, chat, exact = _write_agent(trained, manifest, folder, chosen=dtype)
             card = model_card(
                 trained,
                 manifest,
                 exact=exact,
                 needs_5=manifest.base is None and not read_by_4(folder),
+                tags=chat.tags,
             )
             manifest.write(folder)
             finish_folder(folder, card)
@@ -109,10 +110,10 @@ def _manifest(trained: Trained, agent: str, adapter: bool, dtype: Dtype | None) 
 
 def _write_agent(
     trained: Trained, manifest: AgentManifest, folder: Path, *, chosen: Dtype | None
-) -> tuple[AgentManifest, bool]:
+) -> tuple[AgentManifest, ChatFormat, bool]:
     """Write weights, tokenizer and generation settings; return the manifest with the type of the
-    weights, and whether the chat template produces the token ids of training. `chosen`: the type
-    that the user chose."""
+    weights, the chat format of training, and whether the chat template produces the token ids of
+    training. `chosen`: the type that the user chose."""
     from colearn.models.kept_change import kept_type
     from colearn.models.load import load_end_ids, load_tokenizer
     from colearn.models.saved_folder import copy_processors, save_tokenizer
@@ -140,7 +141,7 @@ def _write_agent(
     tokenizer.chat_template = template
     save_tokenizer(tokenizer, folder)
     copy_processors(path, folder)
-    return manifest, spells_training(tokenizer, chat)
+    return manifest, chat, spells_training(tokenizer, chat)
 
 
 def save_generation_config(sampling: SamplingSettings, chat: ChatFormat, folder: Path) -> None:

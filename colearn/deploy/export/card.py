@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from .run_reader import Trained
 from .usage import usage
 
 
-def model_card(trained: Trained, manifest: AgentManifest, *, exact: bool, needs_5: bool) -> str:
+def model_card(
+    trained: Trained, manifest: AgentManifest, *, exact: bool, needs_5: bool, tags: Sequence[str]
+) -> str:
     """The model card as Markdown with the YAML header of a model hub. It contains the names of the
     team's other agents, but none of their text.
 
     `exact`: whether the chat template produces exactly the token ids of training. `needs_5`:
-    whether transformers 4 cannot read the model.
+    whether transformers 4 cannot read the model. `tags`: as for `usage`.
     """
     model = trained.run.config.models[trained.run.config.agents[manifest.agent].model]
     parts = [
@@ -44,6 +46,7 @@ def model_card(trained: Trained, manifest: AgentManifest, *, exact: bool, needs_
             rank=model.lora.rank if model.lora else None,
             exact=exact,
             needs_5=needs_5,
+            tags=tags,
         ),
     ]
     return "\n".join(parts)

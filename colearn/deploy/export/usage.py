@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from colearn.engines.vllm_options import RANKS
 
 from .manifest import AgentManifest
 
 
-def usage(manifest: AgentManifest, *, rank: int | None, exact: bool, needs_5: bool = False) -> str:
+def usage(
+    manifest: AgentManifest,
+    *,
+    rank: int | None,
+    exact: bool,
+    needs_5: bool = False,
+    tags: Sequence[str] = (),
+) -> str:
     """Return text on how to serve and load the folder, with commands to run inside the folder.
     `rank`: rank of the adapter. `exact`: whether the chat template produces exactly the token ids
-    of training. `needs_5`: whether transformers 4 cannot read the model."""
+    of training. `needs_5`: whether transformers 4 cannot read the model. `tags`: special tokens
+    that are part of the agent's answers."""
     adapter = manifest.weights == "adapter"
     base = f'{json.dumps(manifest.base)}, dtype="{manifest.dtype}"'
     loading = (
@@ -20,13 +29,15 @@ def usage(manifest: AgentManifest, *, rank: int | None, exact: bool, needs_5: bo
         if adapter
         else f"With transformers {_5 if needs_5 else _4}:\n{_LOAD}"
     )
+    if tags:
+        loading = loading.replace("skip_special_tokens=True", "skip_special_tokens=False")
     parts = [
         _COLEARN.format(agent=manifest.agent),
         loading,
         _vllm(manifest, rank),
         _TURNS,
         "" if exact else _INEXACT,
-        _limits(manifest),
+        _limits(manifest, tags),
         _CHECK,
     ]
     return "## Use\n\n" + "\n".join(part for part in parts if part)
@@ -52,8 +63,15 @@ def _vllm(manifest: AgentManifest, rank: int | None) -> str:
     return f"With vLLM:\n\n```bash\n{lines}\n```\n"
 
 
-def _limits(manifest: AgentManifest) -> str:
+def _limits(manifest: AgentManifest, tags: Sequence[str]) -> str:
     paragraphs = []
+    if tags:
+        names = ", ".join(f"`{tag}`" for tag in tags[:_MOST_TAGS])
+        paragraphs.append(
+            f"Its tokenizer lists tags of answers as special tokens ({names}), which decoders "
+            'leave out: send `"skip_special_tokens": false` in requests (vLLM); `colearn serve` '
+            "keeps them."
+        )
     if manifest.window is not None:
         paragraphs.append(
             f"In training the agent saw the last {manifest.window} tokens of its history only, cut "
@@ -67,6 +85,9 @@ def _limits(manifest: AgentManifest) -> str:
         )
     return "".join(f"{text}\n\n" for text in paragraphs).removesuffix("\n")
 
+
+_MOST_TAGS = 8
+"""Maximum number of tags that a card names."""
 
 _COLEARN = """\
 An OpenAI-compatible server that keeps the exact token ids and the cache of every session. It needs

@@ -231,6 +231,11 @@ class ChatFormat:
         open or close reasoning are written as `<think>` and `</think>`."""
         return self._decoder.decode(tokens)
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The special tokens in answers that other programs look for, such as `<answer>`."""
+        return self._decoder.tags
+
     def context(self, before: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
         """Return the tokens that `decode` needs in front of what follows `tokens`. `before` are
         those in front of `tokens`."""

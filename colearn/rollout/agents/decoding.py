@@ -61,6 +61,13 @@ class AnswerDecoder:
         )
         """The special tokens whose spelling in a message is plain text: all but pairs of tags that
         the template does not write."""
+        self.tags: tuple[str, ...] = tuple(
+            name
+            for token, name in special.items()
+            if token not in self.omitted and (_is_tag(name, names) or "tool" in name.lower())
+        )
+        """The special tokens in answers that other programs look for: pairs of tags, and the marks
+        of tool calls."""
         names_of_bytes = [f"<0x{byte:02X}>" for byte in range(256)]
         found = tokenizer.convert_tokens_to_ids(names_of_bytes)
         self._bytes = {

@@ -57,6 +57,13 @@ def test_tags_that_are_special_tokens_survive_and_separators_do_not(
     assert "".join([*map(growing.push, ids), growing.finish()]) == text
 
 
+@pytest.mark.parametrize("template", CONTROLS, ids=["plain", "tiny", "chatml", "r1"])
+def test_a_chat_names_the_special_tokens_that_other_programs_look_for(template: str | None) -> None:
+    tags = ("<answer>", "</answer>", "<lonely>", "[TOOL_CALLS]")
+    chat, _ = sampled("".join(tags), template, tags)
+    assert set(chat.tags) == {"<answer>", "</answer>", "[TOOL_CALLS]"}
+
+
 def test_a_tool_call_between_special_tags_is_read() -> None:
     text = '<tool_call>{"name": "look", "arguments": {"at": "b2"}}</tool_call>'
     chat, ids = sampled(text, CHATML, ("<tool_call>", "</tool_call>"))

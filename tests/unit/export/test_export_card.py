@@ -10,6 +10,8 @@ from colearn.config import SamplingSettings
 from colearn.deploy.export import AgentManifest
 from colearn.deploy.export.usage import usage
 
+CARD = AgentManifest(agent="ada", task="notes", algorithm="collm_cc", weights="merged")
+
 
 def told(
     *, exact: bool = True, rank: int | None = None, needs_5: bool = False, **changes: Any
@@ -47,6 +49,15 @@ def test_a_window_that_only_colearn_keeps_is_told() -> None:
 
 def test_stop_strings_are_told() -> None:
     assert 'end at `["\\n\\n", "you"]`' in told(sampling=SamplingSettings(stop=("\n\n", "you")))
+
+
+def test_tags_that_decoders_leave_out_are_told_and_kept() -> None:
+    text = usage(CARD, rank=None, exact=True, tags=("<answer>", "</answer>"))
+    assert "special tokens (`<answer>`, `</answer>`), which decoders leave out" in text
+    assert "skip_special_tokens=False" in text and "skip_special_tokens=True" not in text
+    adapter = CARD.model_copy(update={"weights": "adapter", "base": "a/b"})
+    assert "skip_special_tokens=True" not in usage(adapter, rank=4, exact=True, tags=("[TOOL]",))
+    assert "special tokens (" not in told() and "skip_special_tokens=True" in told()
 
 
 def test_a_tokenizer_that_splits_conversations_otherwise_is_told() -> None:
