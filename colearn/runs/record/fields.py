@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 import colearn
 from colearn.contract import Headline
@@ -205,9 +205,20 @@ class CriticLine(RecordFields):
 
     iteration: Count
     turns: tuple[CriticTurn, ...]
-    calibration: tuple[tuple[float, float, int], ...] = ()
+    calibration: tuple[tuple[float, float, Annotated[int, Field(ge=1, le=MOST)]], ...] = ()
     """Mean value, mean return and count for each tenth of the critic's values, in increasing order
     of value."""
+
+    @field_validator("turns", "calibration")
+    @classmethod
+    def _usable(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Leave out entries with a number that is not finite or beyond `LARGEST`, such as those of
+        rewards of 1e200, whose squares are infinite."""
+        return tuple(
+            entry
+            for entry in entries
+            if None not in map(finite, entry if isinstance(entry, tuple) else dict(entry).values())
+        )
 
 
 class RecordedNode(RecordFields):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
 
+from colearn.runs.record.fields import CriticLine, CriticTurn
 from colearn.runs.report import write_report
 from colearn.runs.report.source import read_source
 from colearn.runs.report.summarise import summarise
@@ -73,6 +75,17 @@ def summary_of(folder: Path, turns: list[list[dict[str, Any]]], **settings: Any)
     summarise(read_source(folder)).write(folder / "summary.json")
     summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     return summary
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, 1e200])
+@pytest.mark.parametrize("field", ["variance", "error_variance", "error_square", "within"])
+def test_a_turn_with_a_number_that_cannot_be_squared_is_left_out(number, field):
+    """Rewards of 1e200 have an infinite variance."""
+    names = ("variance", "error_variance", "error_square", "item_error_variance")
+    usable = {"turn": 0, "number": 10, **dict.fromkeys(names, 1.0)}
+    points = [(0.5, 0.25, 3), (number, 0.25, 3), (0.5, -number, 3)]
+    line = CriticLine(iteration=1, turns=[usable, usable | {field: number}], calibration=points)
+    assert line.turns == (CriticTurn(**usable),) and line.calibration == ((0.5, 0.25, 3),)
 
 
 def told(summary: dict[str, Any]) -> str:
