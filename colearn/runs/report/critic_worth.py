@@ -11,7 +11,7 @@ import numpy as np
 
 from colearn.runs.over_seeds import MeanEstimate, estimate
 from colearn.runs.record import Run
-from colearn.runs.record.fields import CriticLine, CriticTurn
+from colearn.runs.record.fields import CriticLine, CriticTurn, finite
 
 from .show import show_mean, show_number
 
@@ -136,7 +136,7 @@ def _explainable(sums: np.ndarray) -> float | None:
     if freedom < 1 or total_freedom < 1 or squares <= 0:
         return None
     # several agents of one tree repeat its returns: the variance is that of distinct ones
-    return float(1 - (within / freedom) / (squares / total_freedom))
+    return finite(float(1 - (within / freedom) / (squares / total_freedom)))
 
 
 def _gradient_noise(runs: Sequence[Run]) -> float | None:

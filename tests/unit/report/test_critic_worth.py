@@ -12,6 +12,7 @@ import pytest
 
 from colearn.runs.record.fields import CriticLine, CriticTurn
 from colearn.runs.report import write_report
+from colearn.runs.report.critic_worth import _ceiling
 from colearn.runs.report.source import read_source
 from colearn.runs.report.summarise import summarise
 
@@ -86,6 +87,11 @@ def test_a_turn_with_a_number_that_cannot_be_squared_is_left_out(number, field):
     points = [(0.5, 0.25, 3), (number, 0.25, 3), (0.5, -number, 3)]
     line = CriticLine(iteration=1, turns=[usable, usable | {field: number}], calibration=points)
     assert line.turns == (CriticTurn(**usable),) and line.calibration == ((0.5, 0.25, 3),)
+
+
+def test_a_variance_near_0_gives_no_ceiling():
+    """1 - (30 / 30) / 5e-324 is minus infinity."""
+    assert _ceiling([CriticTurn(**turn(variance=5e-324))]) is None
 
 
 def told(summary: dict[str, Any]) -> str:
