@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -197,7 +198,8 @@ def describe(env: Env[Any], rows: int) -> dict[str, Any]:
 async def play(env: Env[Any], task: Task, endpoints: Mapping[str, str]) -> dict[str, float]:
     """Plays one episode; returns the reward of each trained role, summed over its traces.
 
-    Errors: RuntimeError for an episode that the environment does not count as complete.
+    Errors: RuntimeError for an episode that the environment does not count as complete, and for a
+    reward that is not finite.
     """
     own = copy.copy(env)
     own.config = env.config.model_copy(
@@ -218,6 +220,9 @@ async def play(env: Env[Any], task: Task, endpoints: Mapping[str, str]) -> dict[
     for trace in episode.traces:
         if trace.agent.name in rewards:
             rewards[trace.agent.name] += trace.reward
+    for name, paid in rewards.items():
+        if not math.isfinite(paid):
+            raise RuntimeError(f"the environment pays {name} {paid}")
     return rewards
 
 

@@ -57,7 +57,8 @@ class RoomsEnv(vf.Env[RolesConfig]):
 
     async def finalize(self, task: RoomTask, episode: vf.Episode) -> None:
         for trace in episode.by_agent["guide"]:
-            trace.record_reward("heard", float(trace.last_reply == "red"), 1.0)
+            heard = float("inf") if trace.last_reply == "more" else float(trace.last_reply == "red")
+            trace.record_reward("heard", heard, 1.0)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,13 @@ def test_the_team_is_paid_the_sum_of_the_roles_rewards(rooms):
     assert wrong.measured["reward"] == 1.0
 
 
+def test_an_episode_with_an_infinite_reward_fails_at_once(rooms):
+    task = rooms(failure_reward=-1.0)
+    final = episode(task, lambda agent, prompt: "more", 0)[-1]
+    assert final.measured["reward"] == -1.0
+    assert final.failure == "the environment pays guide inf"
+
+
 def test_an_episode_that_the_environment_does_not_complete_fails(rooms):
     """A role's setting reaches the environment, which refuses to run this harness without a
     container."""
