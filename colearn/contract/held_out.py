@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from colearn.text.notes import note_once
@@ -14,27 +16,35 @@ Row = TypeVar("Row")
 
 
 def row_key(value: Any) -> Hashable:
-    """A key of a whole row: equal for rows with the same fields and values, in any order of the
-    fields."""
+    """A key of a row or of a text: equal for rows with the same fields and values, in any order of
+    the fields, whose texts differ at most in spaces and in the composition of their characters."""
+    if isinstance(value, str):
+        return " ".join(unicodedata.normalize("NFC", value).split())
     if isinstance(value, Mapping):
         return frozenset((name, row_key(entry)) for name, entry in value.items())
-    return tuple(map(row_key, value)) if isinstance(value, list | tuple) else repr(value)
+    if isinstance(value, list | tuple):
+        return tuple(map(row_key, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(row_key, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple(row_key(getattr(value, field.name)) for field in fields(value))
+    return type(value), repr(value)
 
 
 def hold_out(
-    rows: Sequence[Row], key: Callable[[Row], Hashable], *, size: int, source: str
+    rows: Sequence[Row], key: Callable[[Row], Any], *, size: int, source: str
 ) -> dict[str, tuple[Row, ...]]:
     """Returns the splits `train` and `test`, and prints their sizes once per process.
 
     The held-out rows are drawn with a fixed seed, so that every run and every evaluation holds out
     the same rows of the same data. They are in the order of the draw, so that their first rows are
-    a random sample, too. Rows with the same key are in the same split, and about `size` rows are
-    held out: fewer if a repeated row would exceed `size`. If all rows have the same key, `size`
-    rows are drawn, and the line says that they are trained on, too.
+    a random sample, too. Rows with the same key (`row_key`) are in the same split, and about `size`
+    rows are held out: fewer if a repeated row would exceed `size`. If all rows have the same key,
+    `size` rows are drawn, and the line says that they are trained on, too.
 
     source: the setting and the data, for the printed line, such as `task.data: mine.jsonl`.
     """
-    keys = [key(row) for row in rows]
+    keys = [row_key(key(row)) for row in rows]
     repeats = Counter(keys)
     order = derive_rng("split").permutation(len(rows)).tolist()
     held = order[:size] if len(repeats) == 1 else _drawn(keys, repeats, order, size)
@@ -70,12 +80,12 @@ def _drawn(
 
 
 def separate(
-    train: Sequence[Row], test: Sequence[Row], key: Callable[[Row], Hashable], *, source: str
+    train: Sequence[Row], test: Sequence[Row], key: Callable[[Row], Any], *, source: str
 ) -> dict[str, tuple[Row, ...]]:
     """Returns the splits `train` and `test`, where `train` is without the rows whose key is also in
     `test`. Prints the sizes once per process; `source` is as in `hold_out`."""
-    tested = {key(row) for row in test}
-    kept = tuple(row for row in train if key(row) not in tested)
+    tested = {row_key(key(row)) for row in test}
+    kept = tuple(row for row in train if row_key(key(row)) not in tested)
     dropped = len(train) - len(kept)
     note_once(
         f"{source}: {len(kept)} rows to train on, {len(test)} held out"
@@ -85,12 +95,12 @@ def separate(
 
 
 def note_overlap(
-    train: Sequence[Row], test: Sequence[Row], key: Callable[[Row], Hashable], *, source: str
+    train: Sequence[Row], test: Sequence[Row], key: Callable[[Row], Any], *, source: str
 ) -> None:
     """Prints once per process the sizes of two splits that the user chose, and how many held-out
     rows have a key that is also in `train`; `source` is as in `hold_out`."""
-    trained = {key(row) for row in train}
-    known = sum(key(row) in trained for row in test)
+    trained = {row_key(key(row)) for row in train}
+    known = sum(row_key(key(row)) in trained for row in test)
     note_once(
         f"{source}: {len(train)} rows to train on, {len(test)} held out"
         + (

@@ -12,6 +12,7 @@ from colearn.programs.gateway.items import read_items
 from colearn.programs.workflow.declared import DeclaredWorkflow
 from colearn.tasks.coder_tester.data import load_problems as coder_problems
 from colearn.tasks.coop_humaneval.data import load_problems as joint_problems
+from colearn.tasks.dataset.prompt import AskedPrompt
 from colearn.tasks.dataset.task import Dataset
 from colearn.tasks.debate.choices import load_choices
 from colearn.tasks.environment.task import Environment
@@ -46,6 +47,27 @@ def test_the_same_rows_are_held_out_every_time():
     assert hold_out(range(50), str, size=5, source="a") == hold_out(
         range(50), str, size=5, source="b"
     )
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        ("What is 2 + 2?", "What is  2 + 2? \r\n"),
+        ("caf\u00e9", "cafe\u0301"),
+        ({"q": "one ", "a": 1}, {"a": 1, "q": "one"}),
+        (
+            AskedPrompt(text="one", system="be brief"),
+            AskedPrompt(text="one\n", system="be brief "),
+        ),
+    ],
+)
+def test_rows_that_differ_in_spaces_only_are_in_one_split(alike):
+    rows = [f"other {number}" for number in range(6)]
+    splits = hold_out([*rows, *alike] * 2, lambda row: row, size=5, source="rows")
+    assert (alike[0] in splits["test"]) == (alike[1] in splits["test"])
+    assert (alike[0] in splits["train"]) == (alike[1] in splits["train"])
+    kept = separate([*rows, alike[1]], [alike[0]], lambda row: row, source="rows")["train"]
+    assert kept == tuple(rows)
 
 
 @pytest.mark.parametrize("copies", [2, 3, 12])
