@@ -60,7 +60,11 @@ def _branch_returns(tree: Tree[Any], pays: frozenset[Paid]) -> list[float]:
         assert node.parent is not None, "only the root has no parent"
         sums[node.index] = sums[node.parent] + reward
     parents = {node.parent for node in tree.nodes}
-    ends = (node for node in tree.nodes[1:] if node.index not in parents and not node.cut)
+    ends = (
+        node
+        for node in tree.nodes[1:]
+        if node.index not in parents and not (node.cut or node.truncated)
+    )
     return [sums[node.index] for node in ends if not isnan(sums[node.index])]
 
 

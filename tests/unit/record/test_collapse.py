@@ -199,6 +199,12 @@ def test_the_best_return_is_that_of_a_branch():
     assert collapse_metrics([grown], TEAM, {})["best_return"] == 6.0
 
 
+def test_a_truncated_branch_has_no_best_return():
+    """It lacks the rewards of its last turns: two complete branches earned -7 and -5."""
+    grown = tree([(0, -1.0), (0, -5.0), (0, -2.0), (1, -6.0)], truncated={3: 4})
+    assert collapse_metrics([grown], TEAM, {})["best_return"] == -5.0
+
+
 @pytest.mark.parametrize(
     ("ends", "share"),
     [
