@@ -14,6 +14,7 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 from colearn import registry
 from colearn.contract import Algorithm, Callback, DecPOMDP
 from colearn.contract.checked_task import asking
+from colearn.contract.global_switches import checked
 from colearn.errors import ConfigError
 
 from .elsewhere import remedy
@@ -40,7 +41,7 @@ def build_task(config: Config) -> DecPOMDP[Any, Any]:
     if task is None:
         cls = registry.task_class(config.task.name, "task.name")
         settings = _arguments(cls, config.task, "task", positional=0)
-        with asking(cls, "__init__"):
+        with checked("task.__init__", importing=True), asking(cls, "__init__"):
             task = cls(**settings)
     elif config.task.settings:
         _refuse_settings("task", config.task)

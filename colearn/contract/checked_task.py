@@ -15,7 +15,7 @@ import numpy as np
 from colearn.contract.types import Observation, Outcome
 from colearn.errors import ColearnError, TaskError, line_of, printable, reason_of
 
-from .global_switches import guarded
+from .global_switches import checked, guarded
 from .seeding import Key, derive_rng
 from .task import DecPOMDP
 from .task_results import (
@@ -46,7 +46,7 @@ class CheckedTask:
 
     def items(self, split: str) -> Sequence[Any]:
         """All items of a split. A lazy `Sequence` is not copied."""
-        with asking(self.task, "items", split=split):
+        with checked("task.items", importing=True), asking(self.task, "items", split=split):
             items = validate_items(self.task.items(split), split)
             return items if isinstance(items, Sequence) else list(items)
 

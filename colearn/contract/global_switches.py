@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,10 +142,10 @@ class SwitchState:
 
 
 @contextmanager
-def checked(who: str, *, importing: bool = False) -> Iterator[None]:
+def checked(who: str, *, importing: bool = False, generating: bool = False) -> Iterator[None]:
     """Context for user code that runs seldom: as `guarded`, for all switches and the environment
-    variables."""
-    before = SwitchState(importing=importing)
+    variables. `importing`, `generating`: as for `SwitchState`."""
+    before = SwitchState(importing=importing, generating=generating)
     try:
         yield
     finally:
@@ -181,7 +181,7 @@ def _of_torch(torch: Any) -> tuple[Switch, ...]:
         torch.set_default_device,
         torch.device("cpu"),
     )
-    return (*_torch_of_thread(torch), *_torch_of_process(torch), device)
+    return (*_torch_of_thread(torch), *_torch_of_process(torch), device, *_backends(torch))
 
 
 def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
@@ -192,16 +192,44 @@ def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
 
 
 @cache
+def _backends(torch: Any) -> tuple[Switch, ...]:
+    """Switches that choose between the implementations of an operation."""
+    places = (
+        *(("cudnn", name) for name in ("enabled", "deterministic", "benchmark", "allow_tf32")),
+        ("mkldnn", "enabled"),
+    )
+    return tuple(
+        Switch(
+            f"torch.backends.{module}.{name}",
+            partial(getattr, getattr(torch.backends, module), name),
+            partial(setattr, getattr(torch.backends, module), name),
+        )
+        for module, name in places
+    )
+
+
+@cache
 def _threads(torch: Any) -> Switch:
     return Switch("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads)
 
 
 @cache
 def _torch_of_thread(torch: Any) -> tuple[Switch, ...]:
-    """torch keeps the gradient mode by thread."""
+    """torch keeps the gradient mode and automatic casts by thread."""
     if torch is None:
         return ()
-    return (Switch("torch.set_grad_enabled", torch.is_grad_enabled, torch.set_grad_enabled, True),)
+
+    def casts() -> tuple[bool, bool]:
+        return torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
+
+    def set_casts(before: tuple[bool, bool]) -> None:
+        for device, enabled in zip(("cpu", "cuda"), before, strict=True):
+            torch.set_autocast_enabled(device, enabled)
+
+    return (
+        Switch("torch.set_grad_enabled", torch.is_grad_enabled, torch.set_grad_enabled, True),
+        Switch("torch.set_autocast_enabled", casts, set_casts, (False, False)),
+    )
 
 
 @cache

@@ -20,7 +20,7 @@ from colearn.contract import (
     Tracker,
     UpdateEvent,
 )
-from colearn.contract.global_switches import guarded
+from colearn.contract.global_switches import checked, guarded
 from colearn.contract.part_errors import calling_part
 from colearn.contract.types import Tree
 from colearn.errors import ConfigError, nearest
@@ -170,7 +170,10 @@ class Listeners:
         tracks = isinstance(callback, Tracker)
         writing = self.writer.writing() if tracks else nullcontext()
         field = "run.trackers" if tracks else "callbacks"
-        with calling_part(field, callback), writing, guarded(f"{field}: {type(callback).__name__}"):
+        who = f"{field}: {type(callback).__name__}"
+        generating = self._run.config.train.staleness > 0
+        guard = guarded(who) if tracks else checked(who, generating=generating)
+        with calling_part(field, callback), writing, guard:
             yield
 
     def _tell_and_write(

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 import torch
 
-from colearn.contract.checked_task import calling
+from colearn.config import build_task, load_config
+from colearn.contract.checked_task import CheckedTask, calling
 from colearn.contract.global_switches import SwitchState, checked, guarded
 from colearn.errors import TaskError
 from colearn.registry.own_code import imported
+from colearn.tasks.dpomdp import TextDecPOMDP
 from colearn.text.notes import note_once
 
 Read = Callable[[], Any]
@@ -30,6 +32,10 @@ def other_folder() -> None:
 
 CALLS: dict[str, tuple[Callable[[], object], Read]] = {
     "torch.set_grad_enabled": (lambda: torch.set_grad_enabled(False), torch.is_grad_enabled),
+    "torch.set_autocast_enabled": (
+        lambda: torch.set_autocast_enabled("cpu", True),
+        lambda: torch.is_autocast_enabled("cpu"),
+    ),
     "torch.set_default_dtype": (
         lambda: torch.set_default_dtype(torch.float64),
         torch.get_default_dtype,
@@ -58,6 +64,14 @@ SLOW: dict[str, tuple[Callable[[], object], Read]] = {
         lambda: torch.set_default_device("meta"),
         torch.get_default_device,
     ),
+    "torch.backends.cudnn.deterministic": (
+        lambda: setattr(torch.backends.cudnn, "deterministic", True),
+        lambda: torch.backends.cudnn.deterministic,
+    ),
+    "torch.backends.mkldnn.enabled": (
+        lambda: setattr(torch.backends.mkldnn, "enabled", False),
+        lambda: torch.backends.mkldnn.enabled,
+    ),
     "numpy.seterr": (lambda: np.seterr(divide="raise"), np.geterr),
 }
 
@@ -74,6 +88,9 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with warnings.catch_warnings(), np.errstate(), torch.random.fork_rng(devices=[]):
         yield
     torch.set_grad_enabled(True)
+    torch.set_autocast_enabled("cpu", False)
+    torch.backends.cudnn.deterministic = False
+    torch.backends.mkldnn.enabled = True
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
@@ -108,6 +125,30 @@ def test_every_switch_is_put_back_once_per_iteration(
     assert read() == before
     told = f"note: an own part changed {name} for the whole process; put back\n"
     assert capsys.readouterr().err == told
+
+
+class Switching(TextDecPOMDP):
+    def __init__(self) -> None:
+        super().__init__()
+        np.seterr(divide="raise")
+
+    def items(self, split: str) -> tuple[Any, ...]:
+        np.seterr(over="raise")
+        return tuple(super().items(split))
+
+
+def test_a_task_s_constructor_and_its_items_leave_no_switch_changed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = np.geterr()
+    config = {"task": f"{__name__}:Switching", "algorithm": "magrpo", "models": {}}
+    task = build_task(load_config(config))
+    assert np.geterr() == before
+    CheckedTask(task).items("train")
+    assert np.geterr() == before
+    told = capsys.readouterr().err
+    assert "note: task.__init__ changed numpy.seterr" in told
+    assert "note: task.items changed numpy.seterr" in told
 
 
 def test_a_call_that_raises_leaves_no_switch_changed() -> None:
