@@ -125,7 +125,7 @@ def test_every_tracker_gets_texts_that_files_and_terminals_take(
         callbacks=[Names()],
         config=SimpleNamespace(
             run=SimpleNamespace(trackers=(Named(name=tracker),)),
-            train=SimpleNamespace(record=False),
+            train=SimpleNamespace(record=False, staleness=0),
             evaluation=SimpleNamespace(transcripts=1),
         ),
         headline=Headline("return"),

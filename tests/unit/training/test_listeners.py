@@ -109,7 +109,7 @@ def make(told: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(module, "recorded_settings", lambda config: {})
         config = SimpleNamespace(
             run=SimpleNamespace(trackers=tuple(trackers)),
-            train=SimpleNamespace(record=False),
+            train=SimpleNamespace(record=False, staleness=0),
             evaluation=SimpleNamespace(transcripts=0),
         )
         run: Any = SimpleNamespace(
