@@ -32,11 +32,10 @@ def code_files(module: str) -> dict[str, Path]:
     beside it that its files import, and the Python files that its texts name, are included as well.
     The result is empty for a module that is not found and for modules of colearn.
     """
-    root = module.partition(".")[0]
-    origin = _origin(root)
-    if origin is None or root == "colearn":
+    found = _found(module)
+    if found is None:
         return {}
-    home = origin.parent.parent if origin.name == "__init__.py" else origin.parent
+    origin, home = found
     if home.resolve() in _INSTALLED:
         return _named(home, _modules(origin))
     return files_beside(origin, home)
@@ -97,14 +96,22 @@ def _named(home: Path, files: set[Path]) -> dict[str, Path]:
     }
 
 
-def _origin(root: str) -> Path | None:
-    """The file of a top-level module, found as an import would find it."""
-    if not root.isidentifier() or root in sys.builtin_module_names:
+def _found(module: str) -> tuple[Path, Path] | None:
+    """The file of a module or of the first package in its name, found as an import would find it,
+    and the folder that holds the module's root."""
+    root = module.partition(".")[0]
+    if not root.isidentifier() or root in {"colearn", *sys.builtin_module_names}:
         return None
     spec = getattr(sys.modules.get(root), "__spec__", None) or _spec(root)
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+    if spec is None:
         return None
-    return Path(spec.origin)
+    if spec.origin is not None and (origin := Path(spec.origin)).is_file():
+        return origin, origin.parents[1 if origin.name == "__init__.py" else 0]
+    for place in spec.submodule_search_locations or ():  # of a folder without __init__.py
+        home = Path(place).parent
+        if (file := _beside(module, home)) is not None:
+            return file, home
+    return None
 
 
 def _spec(root: str) -> ModuleSpec | None:
@@ -125,13 +132,26 @@ def _references(file: Path, home: Path) -> Iterator[Path]:
     """Yields the files of the modules of `home` that a file imports, and the Python files that it
     names in texts."""
     for node in ast.walk(_parsed(file)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _beside(alias.name, home)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from _beside(node.module, home)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _program(node.value, (file.parent, home, Path.cwd()))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for name, folder in _imported(node, file, home):
+                if (beside := _beside(name, folder)) is not None:
+                    yield from _modules(beside)
+
+
+def _imported(
+    node: ast.Import | ast.ImportFrom, file: Path, home: Path
+) -> Iterator[tuple[str, Path]]:
+    """Yields the names that an import may load as modules, each with the folder of its root."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.Import):
+        yield from ((name, home) for name in names)
+    elif node.level <= len(file.parents):
+        folder = file.parents[node.level - 1] if node.level else home
+        if node.module:
+            yield node.module, folder
+        yield from ((f"{node.module}.{name}" if node.module else name, folder) for name in names)
 
 
 def _parsed(file: Path) -> ast.Module:
@@ -143,13 +163,17 @@ def _parsed(file: Path) -> ast.Module:
         return ast.Module([], [])
 
 
-def _beside(module: str, home: Path) -> Iterator[Path]:
-    """Yields the files of a module's root if the root is in `home`."""
-    root = home / module.partition(".")[0]
-    if (file := root.with_name(f"{root.name}.py")).is_file():
-        yield file
-    elif (file := root / "__init__.py").is_file():
-        yield from _modules(file)
+def _beside(module: str, home: Path) -> Path | None:
+    """The file of a module or of the first package in its name, if its root is in `home`."""
+    parts, path = module.split("."), home
+    if parts[0] == "colearn" or not all(map(str.isidentifier, parts)):
+        return None
+    for part in parts:
+        path /= part
+        for file in (path / "__init__.py", path.with_name(f"{part}.py")):
+            if file.is_file():
+                return file
+    return None
 
 
 def _program(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:

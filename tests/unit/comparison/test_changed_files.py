@@ -221,3 +221,31 @@ def test_a_file_that_changes_between_two_runs_stops_the_later_ones(
 def test_a_report_says_which_files_its_runs_do_not_share() -> None:
     assert changes_note(()) == ""
     assert "task.reward: mine.py" in changes_note(["task.reward: mine.py"])
+
+
+def test_code_in_folders_without_an_init_is_compared_with_what_it_imports_there(
+    folder: Path,
+) -> None:
+    deep = folder / "plain" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "pays.py").write_text(
+        "import helper\nimport plain.one\nfrom plain import two\nfrom . import three\n"
+        "from ..deep.four import FOUR\nimport json, plain.gone, colearn.errors\n"
+    )
+    (folder / "colearn").mkdir()  # a clone of the library is no code of the user
+    (folder / "colearn" / "__init__.py").write_text("")
+    for file in ("plain/one.py", "plain/two.py", "plain/deep/three.py", "plain/deep/four.py"):
+        (folder / file).write_text("FOUR = 4.0\n")
+    (folder / "plain" / "unused.py").write_text("")
+    assert [*code_files("plain.deep.pays")] == [
+        "helper.py",
+        "kit/__init__.py",
+        "kit/scores.py",
+        "plain/deep/four.py",
+        "plain/deep/pays.py",
+        "plain/deep/three.py",
+        "plain/one.py",
+        "plain/two.py",
+    ]
+    for name in ("plain.deep", "plain.absent", "plain..one", f"plain.{folder}/helper"):
+        assert code_files(name) == {}
