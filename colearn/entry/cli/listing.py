@@ -94,7 +94,7 @@ def check(
     from colearn.config import build_task, load_config
     from colearn.contract.testing import check_task
     from colearn.contract.testing.fresh_plays import check_fresh_plays
-    from colearn.contract.testing.random_play import random_play_line
+    from colearn.training.evaluation.random_play import random_play_line
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
     changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]

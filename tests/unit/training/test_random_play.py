@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from colearn.contract import DecPOMDP
-from colearn.contract.testing.random_play import random_play_line, random_returns
 from colearn.contract.types import Outcome
+from colearn.training.evaluation.random_play import random_play_line, random_returns
 
 
 class Sums(DecPOMDP[int, int]):
@@ -78,6 +78,23 @@ def test_an_agent_without_a_legal_action_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_long_episodes_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.contract.testing.random_play._TURNS", 5)
+    monkeypatch.setattr("colearn.training.evaluation.random_play._TURNS", 5)
     returns = random_returns(Sums())
     assert returns is not None and len(returns) == 3
+
+
+class Programs(Sums):
+    """A joint action is passed to a program before the step."""
+
+    def send(self, state: Any, actions: Any) -> Any:
+        return ("sent", state)
+
+    def step(self, state: Any, actions: Any, rng: Any) -> Outcome[int]:
+        mark, before = state
+        assert mark == "sent"
+        return super().step(before, actions, rng)
+
+
+def test_a_task_of_programs_is_played_as_in_a_rollout() -> None:
+    returns = random_returns(Programs())
+    assert returns is not None and set(returns) == {2.0, 3.0, 4.0}
