@@ -6,25 +6,20 @@ import json
 from typing import Any
 
 import pytest
+import translated
+from translated import events_of, refusal
 
 from colearn.deploy.client.protocol.conversation import read_conversation
-from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.message_writer import MessageWriter
 from colearn.deploy.client.protocol.messages import parse_message_request
 from colearn.deploy.client.protocol.schema import ChatRequest, parse
-from colearn.deploy.client.protocol.writer import chunks
 
 USER = {"role": "user", "content": "go"}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "c", "name": "look", "input": {"at": "sky"}}
 TEXT = {"type": "text", "text": "go"}
 RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "blue"}
-USAGE = {
-    "prompt_tokens": 5,
-    "completion_tokens": 2,
-    "total_tokens": 7,
-    "prompt_tokens_details": {"cached_tokens": 3},
-}
+USAGE = {**translated.USAGE, "prompt_tokens_details": {"cached_tokens": 3}}
 
 
 def request(*messages: Any, **fields: Any) -> ChatRequest:
@@ -33,35 +28,15 @@ def request(*messages: Any, **fields: Any) -> ChatRequest:
 
 
 def refused(*messages: Any, **fields: Any) -> tuple[str | None, str]:
-    with pytest.raises(ServeError) as refusal:
-        asked = request(*messages, **fields)
-        with asked.naming_fields():
-            read_conversation(asked)
-    assert refusal.value.status == 400 and "\n" not in refusal.value.message
-    return refusal.value.param, refusal.value.message
+    return refusal(request, *messages, **fields)
 
 
-def completion(content: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": content, **more}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-    return {
-        "id": "chatcmpl-1",
-        "created": 7,
-        "model": "one",
-        "choices": [choice],
-        "usage": USAGE,
-    }
+def completion(*arguments: Any, **more: Any) -> dict[str, Any]:
+    return {**translated.completion(*arguments, **more), "usage": USAGE}
 
 
 def events(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    writer = MessageWriter()
-    raw = b"".join([*map(writer.write, chunks(answer, usage=True)), writer.done()]).decode()
-    told = []
-    for block in raw.strip().split("\n\n"):
-        name, data = block.split("\n")
-        told.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {told[-1]['type']}"
-    return told
+    return events_of(MessageWriter(), answer)
 
 
 def test_blocks_are_the_messages_of_the_same_chat_completion_request() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from translated import completion, events_of, refusal
 
 from colearn.deploy.client.protocol.conversation import read_conversation
 from colearn.deploy.client.protocol.errors import ServeError
@@ -17,7 +18,6 @@ from colearn.deploy.client.protocol.writer import chunks
 TOOL = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": True}
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"at": "sky"}'}
 RESULT = {"type": "function_call_output", "call_id": "c", "output": "blue"}
-USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
 
 def request(sent: Any, **fields: Any) -> ChatRequest:
@@ -25,34 +25,11 @@ def request(sent: Any, **fields: Any) -> ChatRequest:
 
 
 def refused(sent: Any = "go", **fields: Any) -> tuple[str | None, str]:
-    with pytest.raises(ServeError) as refusal:
-        asked = request(sent, **fields)
-        with asked.naming_fields():
-            read_conversation(asked)
-    assert refusal.value.status == 400 and "\n" not in refusal.value.message
-    return refusal.value.param, refusal.value.message
-
-
-def completion(content: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": content, **more}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-    return {
-        "id": "chatcmpl-1",
-        "created": 7,
-        "model": "one",
-        "choices": [choice],
-        "usage": USAGE,
-    }
+    return refusal(request, sent, **fields)
 
 
 def events(answer: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
-    writer = ResponseWriter(request("go", **fields))
-    raw = b"".join([*map(writer.write, chunks(answer, usage=True)), writer.done()]).decode()
-    told = []
-    for block in raw.strip().split("\n\n"):
-        name, data = block.split("\n")
-        told.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {told[-1]['type']}"
+    told = events_of(ResponseWriter(request("go", **fields)), answer)
     assert [one.pop("sequence_number") for one in told] == list(range(len(told)))
     return told
 
