@@ -63,10 +63,10 @@ class ChatHarness(Harness[HarnessConfig]):
     ) -> ProgramResult:
         """Plays one segment of the conversation."""
         system, prompt = self.resolve_prompt(data)
-        said = [UserMessage(content=prompt)] if isinstance(prompt, str) else list(prompt or ())
+        history = [UserMessage(content=prompt)] if isinstance(prompt, str) else list(prompt or ())
         if system:
-            said.insert(0, SystemMessage(content=system))
-        messages = [message_to_wire(message) for message in said]
+            history.insert(0, SystemMessage(content=system))
+        messages = [message_to_wire(message) for message in history]
         servers = {
             name: {"url": url, "timeout": self.config.tool_timeout}
             for name, url in mcp_urls.items()

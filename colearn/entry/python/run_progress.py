@@ -68,9 +68,9 @@ def answer_line(episode: Episode) -> str:
     """One line with the first answer of an evaluated episode that is not empty, and the return."""
     answers = ((agent, text) for turn in episode.turns for agent, text in turn.actions.items())
     agent, text = next(((a, t) for a, t in answers if t.strip()), ("", ""))
-    said = f"{_short(agent)} answers: {_short(text)}" if agent else "all answers are empty"
+    answer = f"{_short(agent)} answers: {_short(text)}" if agent else "all answers are empty"
     value = "" if episode.value is None else f"return {episode.value:.3f}, "
-    return f"iteration {episode.iteration}, {value}item {_short(episode.item)}; {said}"
+    return f"iteration {episode.iteration}, {value}item {_short(episode.item)}; {answer}"
 
 
 def _short(text: str) -> str:

@@ -153,13 +153,11 @@ def parse_message_request(body: bytes) -> ChatRequest:
         "messages": messages,
         "max_tokens": request.max_tokens,
         "stop": request.stop_sequences,
-        "tools": [{"type": "function", "function": function} for function in functions],
         "tool_choice": request.tool_choice.type,
         "parallel_tool_calls": not request.tool_choice.disable_parallel_tool_use,
         "include_reasoning": request.thinking.display != "omitted",
-        "stream_options": {"include_usage": True} if shared.get("stream") else None,
     }
-    return translated(chat, _NAMES, places)
+    return translated(chat, functions, _NAMES, places)
 
 
 def _messages(message: _Message) -> list[dict[str, Any]]:

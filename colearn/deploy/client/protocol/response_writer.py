@@ -108,12 +108,12 @@ class ResponseWriter(TranslatingWriter):
 
     def failed(self, error: ServeError) -> bytes:
         body = error.body()
-        told = {name: body["error"][name] for name in ("code", "message", "param")}
+        fields = {name: body["error"][name] for name in ("code", "message", "param")}
         self._error = {"code": "server_error", "message": error.message}
         if self._open:
             self._items[-1]["status"] = "incomplete"
         events = [
-            self._event("error", **told, error=body["error"]),
+            self._event("error", **fields, error=body["error"]),
             self._event("response.failed", response=self.answer()),
         ]
         return b"".join(map(typed_event, events))

@@ -142,12 +142,10 @@ def parse_response_request(body: bytes) -> ChatRequest:
         **shared,
         "messages": messages,
         "max_tokens": request.max_output_tokens,
-        "tools": [{"type": "function", "function": function} for function in functions],
         "logprobs": "message.output_text.logprobs" in request.include or None,
         "include_reasoning": True,
-        "stream_options": {"include_usage": True} if shared.get("stream") else None,
     }
-    return translated(chat, _NAMES, places)
+    return translated(chat, functions, _NAMES, places)
 
 
 def _add(items: Sequence[Any], messages: list[dict[str, Any]], places: list[str]) -> None:

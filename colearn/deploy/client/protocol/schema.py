@@ -3,7 +3,7 @@ of vLLM's API. Requests of the other protocols are translated to it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -265,13 +265,20 @@ def forced_tool() -> ServeError:
 
 
 def translated(
-    fields: dict[str, Any], names: Mapping[str, str], places: Sequence[str]
+    fields: dict[str, Any],
+    functions: Iterable[Mapping[str, Any]],
+    names: Mapping[str, str],
+    places: Sequence[str],
 ) -> ChatRequest:
-    """Returns the request of another protocol, whose fields have been translated. `names` are its
-    names of translated fields; `places` are its fields that hold the messages, one for each.
+    """Returns the request of another protocol, whose fields have been translated; its streams have
+    token counts. `functions` are the declarations of its tools, and `names` its names of translated
+    fields; `places` are its fields that hold the messages, one for each.
 
     Errors: ServeError 400 that names the field of the other protocol.
     """
+    fields["tools"] = [{"type": "function", "function": function} for function in functions]
+    if fields.get("stream"):
+        fields["stream_options"] = {"include_usage": True}
     try:
         return validated(ChatRequest, fields).sent_as(names, places)
     except ServeError as error:
