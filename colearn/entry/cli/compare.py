@@ -158,9 +158,8 @@ def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
     estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
     console = Terminal()
     console.print(comparison_table(title, estimates), highlight=False)
-    seeds = len({run.config.run.seed for run in plan.runs})
-    if len(plan.algorithms) > 1 or not can_differ(seeds, seeds):
-        console.print(seeds_line(seeds), highlight=False, soft_wrap=True)
+    if len(plan.algorithms) > 1 or not can_differ(plan.seeds, plan.seeds):
+        console.print(seeds_line(plan.seeds), highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -71,6 +71,11 @@ class Plan:
         return tuple(self.resolved)
 
     @property
+    def seeds(self) -> int:
+        """Number of different seeds."""
+        return len({run.config.run.seed for run in self.runs})
+
+    @property
     def shared(self) -> dict[str, Any]:
         """Settings that all runs share: the config without the budget, algorithms and seeds."""
         settings = _unseeded(self.config)

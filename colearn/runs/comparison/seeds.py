@@ -61,9 +61,8 @@ def tell_seeds(plan: Plan, out: Path) -> None:
     """Report on stderr which differences the seeds of a comparison of several algorithms can show.
     Finished runs in `out` give the deviation between runs."""
     if len(plan.algorithms) > 1:
-        seeds = len({run.config.run.seed for run in plan.runs})
         metric = plan.runs[0].metric
-        note(seeds_line(seeds, _deviation(ComparisonFolder(out), metric), metric))
+        note(seeds_line(plan.seeds, _deviation(ComparisonFolder(out), metric), metric))
 
 
 def _deviation(folder: ComparisonFolder, metric: str) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import fabricated_runs as fabricated
 import pytest
 
+from colearn.runs.comparison.plan import Plan
 from colearn.runs.comparison.seeds import (
     difference_for,
     pooled_deviation,
@@ -45,12 +46,13 @@ def test_the_line_says_what_the_seeds_can_show() -> None:
     assert "differ by 0.2 of sold, by the deviation of the runs" in seeds_line(5, 0.1, "sold")
 
 
-def plan(algorithms: tuple[str, ...], seeds: int) -> Any:
-    runs = [
+def plan(algorithms: tuple[str, ...], seeds: int) -> Plan:
+    runs: Any = tuple(
         SimpleNamespace(config=SimpleNamespace(run=SimpleNamespace(seed=seed)), metric="return")
         for seed in range(seeds)
-    ]
-    return cast(Any, SimpleNamespace(algorithms=algorithms, runs=runs))
+    )
+    resolved = dict.fromkeys(algorithms, cast(Any, None))
+    return Plan(config=cast(Any, None), runs=runs, resolved=resolved)
 
 
 def test_finished_runs_give_the_deviation_and_one_algorithm_needs_none(
