@@ -14,7 +14,7 @@ from colearn.contract.checked_task import check_frame
 from colearn.entry.python.kinds import DataGiven, RewardGiven, TaskGiven
 from colearn.entry.python.named import Names
 from colearn.entry.python.settings import settings_from
-from colearn.errors import ConfigError, ShortTraceback
+from colearn.errors import ConfigError, ShortTraceback, nearest
 from colearn.models.load import resolve_device
 from colearn.runs.record.checkpoints import Step
 from colearn.training.evaluation.evaluate import evaluate_team
@@ -77,6 +77,9 @@ def _check_agents(agents: Mapping[str, LoadedAgent], seats: Sequence[str]) -> No
     if not isinstance(agents, Mapping):
         kind = type(agents).__name__
         raise ConfigError(f"agents: is a {kind}; give a folder, or loaded agents by their name")
+    for name in agents:
+        if name not in seats:
+            raise ConfigError(f"agents.{name}: the task has no such agent; {nearest(name, seats)}")
     for seat in seats:
         if seat not in agents:
             raise ConfigError(f"agents: none for the task's '{seat}'; load one for each seat")

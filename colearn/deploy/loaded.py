@@ -102,7 +102,11 @@ class LoadedAgent:
         Errors: ConfigError for messages that the server would refuse.
         """
         try:
-            request = parse(json.dumps({"messages": list(messages)}).encode())
+            written = json.dumps({"messages": list(messages)})
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{self.name}: messages: {error}; give OpenAI's form") from None
+        try:
+            request = parse(written.encode())
             history = token_history(self._served, read_conversation(request), None)
         except ServeError as error:
             raise ConfigError(f"{self.name}: {error}") from None

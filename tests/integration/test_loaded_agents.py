@@ -77,6 +77,8 @@ def test_what_the_server_refuses_is_one_line(folder: Path) -> None:
         ada.chat(TALK[:3])
     with pytest.raises(ConfigError, match=r"ada: 'messages\.0\.role': "):
         ada.chat([{"role": "nobody", "content": "x"}])
+    with pytest.raises(ConfigError, match="ada: messages: Object of type set is not JSON"):
+        ada.chat([{"role": "user", "content": {"x"}}])
     with pytest.raises(ConfigError, match=r"ada: \d+ tokens leave no room .* call reset\(\)"):
         ada.act("x" * ada.context)
 
@@ -211,6 +213,8 @@ def test_a_team_without_an_agent_for_a_seat_is_not_evaluated(folder: Path) -> No
         colearn.evaluate(task, folder.parent, device="cpu")
     with pytest.raises(ConfigError, match="agents: none for the task's 'ada'; load one for each"):
         colearn.evaluate(task, {})
+    with pytest.raises(ConfigError, match=r"agents\.eda: .* no such agent; did you mean 'ada'"):
+        colearn.evaluate(task, {"eda": colearn.load_agent(folder, device="cpu")})
     with pytest.raises(ConfigError, match=r"evaluation\.splt: "):
         colearn.evaluate(task, folder.parent, splt="train")
     with pytest.raises(ConfigError, match="exact: agents without their run are sampled"):
