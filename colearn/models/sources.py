@@ -17,6 +17,7 @@ from colearn.errors import CheckpointError
 from colearn.registry import is_target
 from colearn.registry.code_files import code_files, definition_digest, files_beside, object_digest
 from colearn.registry.given import given, is_given, is_here
+from colearn.registry.named_files import CODE, DATA, YAML
 from colearn.text.notes import note
 
 from .adapter_folder import is_adapter
@@ -29,9 +30,6 @@ Sources = Mapping[str, Files]
 """Digests of the files that each field of a config names."""
 
 ACCEPT = "run.accept_changes=true"
-_DATA = (".jsonl", ".json", ".csv", ".txt", ".md", ".parquet")
-"""Suffixes of the data files that tasks read from a folder."""
-_CODE = ".py"
 _INTERPRETER = re.compile(r"python[\d.]*")
 """Names of a program that differs between machines, whose scripts are what a config means."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -117,7 +115,8 @@ def _files(field: str, text: str, module: str | None) -> dict[str, Path]:
         return code_files(text.partition(":")[0])
     if _is_file(text):
         file = Path(text).expanduser()
-        return files_beside(file, file.parent) if file.suffix == _CODE else {file.name: file}
+        followed = file.suffix in (CODE, *YAML)
+        return files_beside(file, file.parent) if followed else {file.name: file}
     return _data_files(Path(text).expanduser()) if _is_data_folder(field, text) else {}
 
 
@@ -246,5 +245,5 @@ def _data_files(folder: Path) -> dict[str, Path]:
     return {
         file.relative_to(folder).as_posix(): file
         for file in sorted(folder.rglob("*"))
-        if file.suffix in _DATA and file.is_file()
+        if file.suffix in DATA and file.is_file()
     }

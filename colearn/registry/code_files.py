@@ -1,4 +1,5 @@
-"""Finds the files of a user's code that a config names, without importing the code."""
+"""Finds the files of a user's code that a config names, and the files that the code names, without
+importing the code."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
+from .named_files import CODE, YAML, name_of_node, named_in_code, named_in_yaml, text_of_node
 from .own_code import FolderFinder, folders
 
 _INSTALLED = frozenset(
@@ -23,13 +25,14 @@ _INSTALLED = frozenset(
     if (path := sysconfig.get_paths().get(name))
 )
 """Folders of installed packages and of the standard library."""
+_IMPORTERS = ("import_module", "__import__")
 
 
 def code_files(module: str) -> dict[str, Path]:
     """Returns the files of a module, keyed by their path within the folder of the module's root.
 
     Of a package, all modules are included. If the module is in a folder of the user, the modules
-    beside it that its files import, and the Python files that its texts name, are included as well.
+    beside it that its files import, and the files that its texts name, are included as well.
     The result is empty for a module that is not found and for modules of colearn.
     """
     found = _found(module)
@@ -75,7 +78,7 @@ def _dumped(node: ast.AST) -> str:
 
 
 def files_beside(file: Path, home: Path) -> dict[str, Path]:
-    """Returns a Python file, the modules of `home` that it imports, and the Python files that its
+    """Returns a Python or YAML file, the modules of `home` that it imports, and the files that its
     texts name, keyed by path; the imports and texts of those files are followed as well."""
     found: set[Path] = set()
     waiting = list(_modules(file))
@@ -84,8 +87,10 @@ def files_beside(file: Path, home: Path) -> dict[str, Path]:
         if current in found:
             continue
         found.add(current)
-        if current.suffix == ".py":
+        if current.suffix == CODE:
             waiting += [path for path in _references(current, home) if path not in found]
+        elif current.suffix in YAML:
+            waiting += named_in_yaml(current)
     return _named(home, found)
 
 
@@ -129,29 +134,32 @@ def _modules(file: Path) -> set[Path]:
 
 
 def _references(file: Path, home: Path) -> Iterator[Path]:
-    """Yields the files of the modules of `home` that a file imports, and the Python files that it
-    names in texts."""
-    for node in ast.walk(_parsed(file)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from _program(node.value, (file.parent, home, Path.cwd()))
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            for name, folder in _imported(node, file, home):
-                if (beside := _beside(name, folder)) is not None:
-                    yield from _modules(beside)
+    """Yields the files of the modules of `home` that a file imports, and the files that its texts
+    name."""
+    tree = _parsed(file)
+    yield from named_in_code(tree, (file.parent, home, Path.cwd()))
+    for node in ast.walk(tree):
+        for name, folder in _imported(node, file, home):
+            if (beside := _beside(name, folder)) is not None:
+                yield from _modules(beside)
 
 
-def _imported(
-    node: ast.Import | ast.ImportFrom, file: Path, home: Path
-) -> Iterator[tuple[str, Path]]:
-    """Yields the names that an import may load as modules, each with the folder of its root."""
-    names = [alias.name for alias in node.names]
+def _imported(node: ast.AST, file: Path, home: Path) -> Iterator[tuple[str, Path]]:
+    """Yields the names that a statement or call may load as modules, each with the folder of its
+    root."""
     if isinstance(node, ast.Import):
-        yield from ((name, home) for name in names)
-    elif node.level <= len(file.parents):
+        yield from ((alias.name, home) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.level <= len(file.parents):
         folder = file.parents[node.level - 1] if node.level else home
         if node.module:
             yield node.module, folder
-        yield from ((f"{node.module}.{name}" if node.module else name, folder) for name in names)
+        above = f"{node.module}." if node.module else ""
+        yield from ((f"{above}{alias.name}", folder) for alias in node.names)
+    elif isinstance(node, ast.Call) and name_of_node(node.func) in _IMPORTERS and node.args:
+        name = text_of_node(node.args[0]) or ""
+        level = len(name) - len(name.lstrip("."))
+        if level <= len(file.parents):
+            yield name.lstrip("."), file.parents[level - 1] if level else home
 
 
 def _parsed(file: Path) -> ast.Module:
@@ -174,16 +182,3 @@ def _beside(module: str, home: Path) -> Path | None:
             if file.is_file():
                 return file
     return None
-
-
-def _program(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """Yields the Python file that a text names, such as a tool's server."""
-    if not text.endswith(".py") or not text.isprintable():
-        return
-    for above in folders:
-        try:
-            if (above / text).is_file():
-                yield above / text
-                return
-        except OSError:  # a name that is too long
-            return

@@ -249,3 +249,85 @@ def test_code_in_folders_without_an_init_is_compared_with_what_it_imports_there(
     ]
     for name in ("plain.deep", "plain.absent", "plain..one", f"plain.{folder}/helper"):
         assert code_files(name) == {}
+
+
+FLOW = """
+items: {rows}
+nodes:
+  - {{name: answer, role: ada, prompt: "{{question}}"}}
+rewards:
+  - {{score: em, field: answer, gold: gold}}
+"""
+
+
+def test_the_rows_that_a_workflow_s_file_names_belong_to_its_files(folder: Path) -> None:
+    (folder / "flows" / "data").mkdir(parents=True)
+    (folder / "flows" / "flow.yaml").write_text(FLOW.format(rows="data/asked.jsonl"))
+    rows = folder / "flows" / "data" / "asked.jsonl"
+    rows.write_text("".join(f'{{"question": "{k}", "gold": "{k}"}}\n' for k in range(4)))
+    task = {"name": "workflow", "graph": "flows/flow.yaml"}
+    algorithm = {"name": "magrpo", "rollout": "parallel"}
+    run = resolve(load_config({**settings([0]), "task": task, "algorithm": algorithm}))
+    before = sources_of(run, {})
+    assert before["task.graph"].keys() == {"flow.yaml", "data/asked.jsonl"}
+    rows.write_text(rows.read_text() + '{"question": "a", "gold": "b"}\n')
+    with pytest.raises(CheckpointError, match=r"^task\.graph: data/asked\.jsonl is not the one "):
+        check_sources(folder / "step-1", before, sources_of(run, {}), resumes=True)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "items = 'data/prices.json'",
+        "Path(__file__).with_name('data') / 'prices.json'",
+        "Path(__file__).parent / 'data' / 'prices.json'",
+        "os.path.join(HERE, 'data', 'prices.json')",
+        "open(f'{HERE}/data/prices.json', 'rb')",
+        "pandas.read_json('data/prices.json', lines=True)",
+    ],
+)
+def test_data_that_a_module_names_belongs_to_its_files(folder: Path, reads: str) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "prices.json").write_text("[1]")
+    (folder / "mine.py").write_text(reads)
+    assert code_files("mine").keys() == {"mine.py", "data/prices.json"}
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        "open('log.jsonl', 'a').write('paid')",
+        "Path('log.jsonl').write_text('paid')",
+        "log = Path(__file__).with_name('log.jsonl')\nwith log.open(mode='a') as file: pass",
+        "class Paid:\n    log = 'log.jsonl'\n    def paid(self): open(self.log, 'w')",
+        "table.to_csv('log.jsonl')",
+    ],
+)
+def test_a_file_that_a_module_writes_may_change(folder: Path, writes: str) -> None:
+    (folder / "log.jsonl").write_text("{}")
+    (folder / "mine.py").write_text(writes)
+    assert code_files("mine").keys() == {"mine.py"}
+
+
+def test_a_config_that_a_module_s_program_begins_may_change(folder: Path) -> None:
+    (folder / "run.yaml").write_text("task: {name: dataset, path: rows.jsonl}\n")
+    (folder / "mine.py").write_text("import colearn\ncolearn.train('run.yaml')\n")
+    assert code_files("mine").keys() == {"mine.py"}
+
+
+@pytest.mark.parametrize(
+    ("loads", "file"),
+    [
+        ("importlib.import_module('further')", "further.py"),
+        ("import_module('plain.further')", "plain/further.py"),
+        ("__import__('further')", "further.py"),
+        ("import_module('.further', __package__)", "further.py"),
+    ],
+)
+def test_a_module_that_is_imported_by_its_name_as_text_belongs_to_the_files(
+    folder: Path, loads: str, file: str
+) -> None:
+    (folder / "plain").mkdir()
+    (folder / file).write_text("import helper\n")
+    (folder / "mine.py").write_text(loads)
+    assert {"mine.py", file, "helper.py"} <= code_files("mine").keys()
