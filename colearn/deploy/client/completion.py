@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from colearn.contract.types import Finish
 from colearn.text.printable import is_unicode
 
-from .reported_error import read_error
+from .reported_error import read_error, unnamed_error
 
 LONGEST_ACTION = 2**20
 """Maximum number of characters in an action."""
@@ -39,6 +39,11 @@ FINISH_REASONS: Mapping[Finish, str] = {"end": "stop", "stop": "stop", "length":
 """The `finish_reason` with which colearn's servers report an ending."""
 
 _TEXTS = ("text", "output_text")
+_REASONED = (
+    *("reasoning", "reasoning_content", "reasoning_details"),
+    *("thinking", "thinking_blocks"),
+)
+"""Fields of a message that hold reasoning."""
 _REASONING = ("thinking", "redacted_thinking", "reasoning")
 _SHOWN = 60
 """Maximum number of characters that an error quotes from an answer."""
@@ -81,18 +86,13 @@ def read_completion(answer: Any) -> Completion:
     try:
         read = _Completion.model_validate(answer)
     except ValidationError:
+        _check_error("the answer is an error", unnamed_error(answer))
         raise _no_completion() from None
     choice = read.choices[0]
-    if choice.error:
-        error = read_error(choice.error, 200)
-        raise FailedAnswer(
-            f"the answer ended with an error: {error.message}",
-            passing=error.passing,
-            status=error.status,
-            code=error.code,
-        )
+    _check_error("the answer ended with an error", choice.error)
     message = choice.message or _Message()
     _check_decision(message)
+    _check_filters(choice.content_filter_results)
     text = "".join(_parts(message.content, _TEXTS))
     finish = _finish(choice, text)
     if choice.message is None:
@@ -111,6 +111,25 @@ def read_completion(answer: Any) -> Completion:
 
 def _no_completion() -> FailedAnswer:
     return FailedAnswer("the answer is not a chat completion; is this an OpenAI-compatible server?")
+
+
+def _check_error(subject: str, reported: Any) -> None:
+    """Errors: FailedAnswer with the text of an error, if there is one."""
+    if reported:
+        error = read_error(reported, 200)
+        raise FailedAnswer(
+            f"{subject}: {error.message}",
+            passing=error.passing,
+            status=error.status,
+            code=error.code,
+        )
+
+
+def _check_filters(results: Any) -> None:
+    """Errors: FailedAnswer for a text that a filter has shortened."""
+    for name, result in results.items() if isinstance(results, Mapping) else ():
+        if isinstance(result, Mapping) and result.get("filtered") is True:
+            raise FailedAnswer(f"the provider's filter '{name[:_SHOWN]}' has removed text")
 
 
 def _check_decision(message: _Message) -> None:
@@ -173,14 +192,12 @@ def _check_empty(message: _Message, usage: _Usage | None, *, cut: bool, ended: b
     parts = message.content if isinstance(message.content, list) else []
     details = None if usage is None else usage.completion_tokens_details
     if (
-        message.reasoning
-        or message.reasoning_content
-        or message.reasoning_details
+        any(getattr(message, name) for name in _REASONED)
         or any(part.get("type") in _REASONING for part in parts)
         or (details is not None and details.reasoning_tokens)
     ):
         raise FailedAnswer("the answer has reasoning, but no text; raise max_tokens")
-    if message.content is None and cut:
+    if cut and not "".join(_parts(message.content, _TEXTS)):
         raise FailedAnswer("the answer has no text within its limit; raise max_tokens")
     if message.content is None or not ended:
         raise FailedAnswer("the answer has no text", passing=True)
@@ -192,9 +209,12 @@ class _Message(BaseModel):
     tool_calls: list[Any] | None = None
     function_call: Any = None
     reasoning: Any = None
-    """OpenRouter's and newer vLLM's field; the others are DeepSeek's and OpenRouter's second."""
+    """OpenRouter's and newer vLLM's field; the others are DeepSeek's, OpenRouter's second, Ollama's
+    and LiteLLM's."""
     reasoning_content: Any = None
     reasoning_details: Any = None
+    thinking: Any = None
+    thinking_blocks: Any = None
 
 
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
@@ -209,6 +229,8 @@ class _Choice(BaseModel):
     """SGLang's field of the same meaning."""
     error: Any = None
     """OpenRouter's field: the error that ended the answer."""
+    content_filter_results: Any = None
+    """Azure's field: what each filter found, and whether it has removed text."""
     token_ids: Annotated[tuple[Count, ...], Field(max_length=LONGEST_ACTION)] | None = None
     """vLLM's and colearn's field: the sampled token ids, if the request asks for them."""
 

@@ -18,6 +18,9 @@ _LASTING = frozenset(
     }
 )
 """Types and codes of errors without a status that another attempt would not avoid."""
+_TEXTS = ("message", "detail", "msg", "error_msg", "status_msg")
+_CODES = ("code", "status", "error_code", "status_code")
+"""Fields of errors that are the body itself: FastAPI's, DashScope's, Baidu's and MiniMax's."""
 _DETAILS = ("raw", "reasons")
 """OpenRouter's fields for the text of the provider, below `metadata`."""
 
@@ -40,6 +43,23 @@ def error_in(answer: Any) -> Any:
     if not isinstance(answer, Mapping):
         return None
     return answer if answer.get("object") == "error" else answer.get("error") or None
+
+
+def unnamed_error(answer: Any) -> Mapping[str, Any] | None:
+    """Returns the error in a body without the field `error`, which holds one of the fields that
+    providers use for its text; None if there is no such field."""
+    if not isinstance(answer, Mapping):
+        return None
+    below = answer.get("base_resp") or answer.get("errors")
+    if isinstance(below, list):
+        below = below[0] if below else None
+    fields = below if isinstance(below, Mapping) else answer
+    texts = (fields.get(name) for name in _TEXTS)
+    text = next((text for text in texts if text and isinstance(text, str)), None)
+    if text is None:
+        return None
+    code = next(filter(None, (fields.get(name) for name in _CODES)), None)
+    return {"message": text, "code": code, "type": fields.get("type")}
 
 
 def read_error(error: Any, status: int) -> ReportedError:

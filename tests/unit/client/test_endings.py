@@ -123,6 +123,12 @@ LOST = {
         ),
         "reasoning, but no text",
     ),
+    "an empty text at the limit": (answer("length", content=""), "no text .*max_tokens"),
+    "Ollama's reasoning alone": (answer(content="", thinking="I should"), "reasoning, but no text"),
+    "LiteLLM's reasoning alone": (
+        answer(content="", thinking_blocks=[{"type": "thinking", "thinking": "I should"}]),
+        "reasoning, but no text",
+    ),
     "no text within the limit": (answer("length", content=None), "no text .*max_tokens"),
     "a part that is no text": (
         answer(content=[{"type": "text", "text": "x"}, {"type": "image_url"}]),
@@ -206,12 +212,48 @@ def test_the_error_of_a_choice_comes_before_its_text(error: Any, passing: bool) 
     assert failed.value.passing is passing
 
 
+@pytest.mark.parametrize("reason", ["stop", None])  # Azure, also with an asynchronous filter
+def test_a_text_that_a_filter_has_shortened_is_lost(reason: str | None) -> None:
+    body = answer(reason)
+    body["choices"][0]["content_filter_results"] = {"hate": {"filtered": True}}
+    with pytest.raises(FailedAnswer, match="filter 'hate' has removed text") as failed:
+        read_completion(body)
+    assert not failed.value.passing
+    body["choices"][0]["content_filter_results"] = {"hate": {"filtered": False}}
+    assert read_completion(body).text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "passing"),
+    [
+        ({"detail": "too busy"}, "too busy", True),  # FastAPI
+        ({"code": "Throttling", "message": "too busy"}, "too busy", True),  # DashScope
+        ({"error_code": 336501, "error_msg": "too busy"}, "too busy", True),  # Baidu
+        (
+            {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "too busy"}},
+            "too busy",
+            True,
+        ),  # MiniMax
+        ({"errors": [{"code": 7, "message": "too busy"}]}, "too busy", True),  # Cloudflare
+        ({"code": 429, "message": "too busy"}, "429: too busy", True),
+        ({"code": "model_not_found", "message": "no such model"}, "no such model", False),
+    ],
+)
+def test_a_body_that_is_an_error_is_told_with_the_providers_text(
+    body: dict[str, Any], line: str, passing: bool
+) -> None:
+    with pytest.raises(FailedAnswer, match=f"is an error: {line}$") as failed:
+        read_completion(body)
+    assert failed.value.passing is passing
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         {"choices": []},
         {"choices": None},
         {"choices": [{"text": "x", "finish_reason": "stop"}]},
+        {"message": {"role": "assistant", "content": "x"}, "done": True},  # Ollama's own API
         answer(7),
         answer(["stop"]),
         answer(content=7),
