@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.registry.own_code import own_function
 from colearn.text.plain_data import in_order
 
@@ -17,16 +19,30 @@ WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 
 
 def written(observation: Any) -> str:
-    """Returns the text of an observation without leaving out any number; sets are sorted."""
+    """Returns the text of an observation without leaving out any number; sets are sorted.
+
+    Errors: TaskError for an object without a text of its own.
+    """
     if isinstance(observation, str):
         return observation
     if isinstance(observation, Mapping):
         return "\n".join(f"{name}: {written(part)}" for name, part in observation.items())
-    if isinstance(observation, tuple | list):  # parts may have different shapes
+    if isinstance(observation, tuple | list | deque):  # parts may have different shapes
         return "\n".join(map(written, observation))
     if isinstance(observation, Set):
         return written(in_order(observation))
-    return np.array2string(np.asarray(observation), separator=",", threshold=sys.maxsize)
+    if is_dataclass(observation) and not isinstance(observation, type):
+        return written({f.name: getattr(observation, f.name) for f in fields(observation)})
+    entries = np.asarray(observation)
+    if entries.ndim and entries.dtype == object:
+        return written(list(entries))
+    own: Any = type(observation).__repr__
+    if own is object.__repr__:
+        raise TaskError(
+            f"task.phrasing: an observation has a {type(observation).__name__}, which has no text "
+            "of its own; give it a __repr__, or name a Phrasing that writes it"
+        )
+    return np.array2string(entries, separator=",", threshold=sys.maxsize)
 
 
 class Phrasing:

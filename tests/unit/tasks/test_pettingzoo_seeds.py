@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import random
 import re
+from collections import deque
 
 import numpy as np
 import pytest
@@ -58,6 +60,17 @@ class Global(Secret):
 class GlobalNumpy(Secret):
     def draw(self, seed):
         return int(np.random.randint(4))
+
+
+class Own(Secret):
+    """Resets of one environment differ, and all new environments are equal."""
+
+    def __init__(self):
+        super().__init__()
+        self.rng = random.Random(7)
+
+    def draw(self, seed):
+        return self.rng.randrange(4)
 
 
 class System(Secret):
@@ -144,6 +157,7 @@ def test_an_environment_that_follows_from_its_seed_is_played():
     [
         (Global, "other rewards"),
         (GlobalNumpy, "other rewards"),
+        (Own, "other rewards"),
         (System, "other rewards"),
         (SeedsTheGlobalGenerator, "other rewards"),
         (Counts, "other rewards"),
@@ -280,3 +294,20 @@ def test_a_set_in_an_observation_is_sorted():
     assert written({"words": {"oak", "ash"}, "seen": (frozenset({3, 10, 2}), "x")}) == (
         "words: ash\noak\nseen: 2\n3\n10\nx"
     )
+
+
+@dataclasses.dataclass
+class Hand:
+    cards: set[str]
+
+
+@pytest.mark.parametrize("holding", [deque, lambda held: np.array([*held, 1], dtype=object)])
+def test_a_set_anywhere_in_an_observation_is_sorted(holding):
+    letters = set("hgfedcba")
+    assert written(holding([letters])).removesuffix("\n1") == "\n".join("abcdefgh")
+    assert written(Hand(letters)) == "cards: " + "\n".join("abcdefgh")
+
+
+def test_an_object_without_a_text_of_its_own_is_refused():
+    with pytest.raises(TaskError, match=r"^task\.phrasing: an observation has a object, which has"):
+        written([object()])
