@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 
@@ -20,16 +23,23 @@ def plain_data(value: Any) -> Any:
 
 def in_order(value: Any) -> Any:
     """Returns a value in which every set is a sorted list; elements of different types are sorted
-    by type first. Other values stay as they are."""
+    by type first. Dictionaries, sequences, dataclasses and pydantic's models become dictionaries
+    and lists; other values stay as they are."""
     if isinstance(value, AbstractSet) and not isinstance(value, Mapping):
         by_type: dict[str, list[Any]] = {}
         for element in map(in_order, value):
             by_type.setdefault(type(element).__name__, []).append(element)
         return [element for name in sorted(by_type) for element in _sorted(by_type[name])]
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {key: in_order(entry) for key, entry in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(in_order, value))
+    if isinstance(value, list | tuple | deque):
+        return list(map(in_order, value))
+    if isinstance(value, BaseModel):
+        return in_order(value.model_dump())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: in_order(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import ArgsKwargs
 
 from colearn.errors import ConfigError
@@ -38,7 +38,13 @@ class SignatureArguments:
             return arguments
 
         signature: Any = given  # pydantic reads functions, too
-        self._adapter: TypeAdapter[Any] = TypeAdapter(signature)
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(signature)
+        except PydanticUserError as error:
+            raise ConfigError(
+                f"tools: '{function.__name__}' has a parameter whose type cannot be read "
+                f"({error.message.splitlines()[0]}); give it a type that JSON can hold"
+            ) from None
 
     @property
     def schema(self) -> dict[str, Any]:

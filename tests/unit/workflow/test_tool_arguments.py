@@ -8,7 +8,9 @@ import keyword
 import os
 import subprocess
 import sys
-from typing import Annotated, Any
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -245,3 +247,31 @@ def test_a_set_is_sorted_as_an_argument_and_as_a_result():
 
 def test_elements_of_several_types_have_an_order():
     assert in_order({"b", 2, "a", 10, (frozenset({3, 1}),)}) == [2, 10, "a", "b", ([1, 3],)]
+
+
+class Found(BaseModel):
+    words: set[str]
+
+
+@dataclass
+class Noted:
+    words: set[str]
+
+
+class Pair(NamedTuple):
+    words: set[str]
+
+
+@pytest.mark.parametrize("result", [Found(words=WORDS), Noted(WORDS), {"words": WORDS}])
+def test_a_set_inside_of_an_object_is_observed_in_order(result: Any) -> None:
+    assert json.loads(plain(result)) == {"words": sorted(WORDS)}
+    assert json.loads(plain(defaultdict(set, a=result))) == {"a": {"words": sorted(WORDS)}}
+    assert json.loads(plain(deque([Pair(WORDS)]))) == [[sorted(WORDS)]]
+
+
+def test_a_type_that_cannot_be_read_is_one_line() -> None:
+    async def draw(canvas: np.random.Generator) -> str:
+        return "x"
+
+    with pytest.raises(ConfigError, match=r"^tools: 'draw' has a parameter whose type cannot be"):
+        _ = Tool(draw).schema
