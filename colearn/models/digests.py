@@ -10,6 +10,9 @@ from pathlib import Path
 from .adapter_folder import CONFIG, adapter_base, adapter_config, is_adapter
 from .hub_files import SETTINGS, model_folder
 
+CRITIC = "critic.json"
+"""Name of the file that describes a saved critic."""
+
 
 def settings_digests(folder: Path) -> dict[str, str]:
     """Return the digests of the settings and tokenizer files at the top level of a model's folder,
@@ -28,6 +31,8 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
     if folder is None:
         return {}
     digests = settings_digests(folder)
+    if (folder / CRITIC).is_file():
+        digests[CRITIC] = digest(folder / CRITIC)
     if weights:
         digests |= {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
     if is_adapter(path):

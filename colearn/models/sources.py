@@ -70,7 +70,7 @@ def compared_sources(run: ResolvedRun) -> dict[str, SourceFiles]:
 def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[str, SourceFiles]:
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
-        path, field = run.path(key), run.field(key)
+        path, field = run.path(key), _field(run, key)
         if path in folders:
             folder = path if is_adapter(path) else folders[path]
             needed = every or weights.get(field, (folder, False))[1] or not _kept_whole(run, key)
@@ -95,6 +95,16 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
         if files := files | _definition(text, field):
             sources[field] = SourceFiles(text, files)
     return sources
+
+
+def _field(run: ResolvedRun, key: NetworkKey) -> str:
+    """The setting that names a network's model. If `critic.from` has a folder for each critic, the
+    folder's name is added, because the folders have one setting."""
+    critic = run.config.critic
+    if key.kind == "critic" and critic is not None and critic.from_ is not None:
+        folder = Path(run.path(key)).name
+        return f"critic.from.{folder}" if folder == str(key) else "critic.from"
+    return run.field(key)
 
 
 def _definition(text: str, field: str) -> dict[str, str]:
@@ -172,7 +182,7 @@ def _of_a_model(field: str, files: Files) -> bool:
 
 
 def _is_model_path(field: str) -> bool:
-    return field == "critic.path" or (
+    return field.startswith(("critic.path", "critic.from")) or (
         field.startswith("models.") and field.endswith((".path", ".teacher"))
     )
 

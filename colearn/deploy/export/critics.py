@@ -39,9 +39,10 @@ def export_critics(
     Errors: CheckpointError for a run that cannot be read, ConfigError for everything else; both are
     raised before `to` is changed.
     """
-    from colearn.methods.values.critic_folder import CRITIC, keep_critic
+    from colearn.methods.values.critic_folder import keep_critic
     from colearn.methods.values.given import critic_joint_actions, with_given_critic
     from colearn.methods.values.loaded import load_critic
+    from colearn.models.digests import CRITIC
     from colearn.training.study.held_out import held_out_episodes
 
     from .critic_card import critic_card
@@ -100,7 +101,7 @@ def write_fit(fitted: Fitted, out: str | Path, *, overwrite: bool = False) -> di
 
     Errors: ConfigError, before anything is written, for a folder that exists or cannot be written.
     """
-    from colearn.methods.values.critic_folder import CRITIC
+    from colearn.models.digests import CRITIC
     from colearn.training.critic_fit import write_fitted
 
     from .critic_card import critic_card

@@ -17,6 +17,7 @@ from colearn.config import Named, ResolvedRun
 from colearn.config.parts import build_part, part_name
 from colearn.contract import Critic, NetworkKey
 from colearn.errors import ConfigError, reason_of
+from colearn.models.digests import CRITIC
 from colearn.models.folders import base_folders
 from colearn.models.kept_change import Dtype, kept_type
 from colearn.models.load import DTYPES, load_tokenizer, read_config
@@ -29,8 +30,6 @@ from colearn.training.learners.checkpoint_files import checkpoint_network
 
 from .explained_variance import TurnWorth
 from .item_means import ItemMeans
-
-CRITIC = "critic.json"
 
 _AGAIN = "export it again with: colearn export RUN --critics --to DIR"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
+from colearn.models.sources import first_change
 from colearn.registry.given import PREFIX
 from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 from colearn.runs.record.difference import value_at
@@ -90,11 +91,11 @@ def read_source(path: Path, *, running: bool = False) -> Source:
         compared=compared,
         runs=tuple(runs),
         missing=tuple(missing),
-        changes=_changes(runs, () if record is None else record.changes),
+        changes=changes_between(runs, () if record is None else record.changes),
     )
 
 
-def _changes(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
+def changes_between(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
     """Returns the files that changed between runs that name them alike, and within runs."""
     changes = dict.fromkeys((*known, *(line for run in runs for line in run.record.changes)))
     first: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -102,10 +103,18 @@ def _changes(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
         checkpoints, settings = run.folder.checkpoints.all(), run.folder.settings()
         for name, files in (checkpoints[-1].sources if checkpoints else {}).items():
             earlier = first.setdefault((name, str(value_at(settings, name))), files)
-            common = sorted(earlier.keys() & files.keys())  # not all algorithms keep all weights
-            different = [file for file in common if earlier[file] != files[file]]
-            changes |= dict.fromkeys(f"{name}: {file}" for file in different[:1])
+            changed = first_change(*_comparable(earlier, files))
+            if changed is not None:
+                changes[f"{name}: {changed}"] = None
     return tuple(changes)
+
+
+def _comparable(*runs: Mapping[str, str]) -> list[dict[str, str]]:
+    """The digests of two runs without the weights that one of them lacks, because not all
+    algorithms keep all weights."""
+    names = runs[0].keys() ^ runs[1].keys()
+    lacking = {name for name in names if name.endswith(".safetensors")}
+    return [{name: run[name] for name in run.keys() - lacking} for run in runs]
 
 
 def _compared(runs: Sequence[Run], record: ComparisonRecord | None) -> Compared:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fabricated_runs
@@ -14,13 +15,14 @@ import pytest
 
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
-from colearn.models.sources import check_sources, sources_of
+from colearn.models.sources import check_sources, compared_sources, sources_of
 from colearn.registry.code_files import code_files
 from colearn.runs.comparison.claim import claim
 from colearn.runs.comparison.launch import launch_jobs, launched_runs
 from colearn.runs.comparison.plan import Plan, make_plan
 from colearn.runs.record import ComparisonFolder
 from colearn.runs.report.finding import changes_note
+from colearn.runs.report.source import changes_between
 
 MODULES = ("mine", "helper", "kit", "kit.scores", "wrapped")
 REWARD = """
@@ -331,3 +333,48 @@ def test_a_module_that_is_imported_by_its_name_as_text_belongs_to_the_files(
     (folder / file).write_text("import helper\n")
     (folder / "mine.py").write_text(loads)
     assert {"mine.py", file, "helper.py"} <= code_files("mine").keys()
+
+
+@pytest.mark.parametrize("changed", ["critic-ada/critic.json", "critic-ben/critic.json"])
+def test_every_critic_of_a_folder_belongs_to_a_comparison_s_files(
+    folder: Path, changed: str
+) -> None:
+    for name in ("ada", "ben"):
+        critic = folder / "critics" / f"critic-{name}"
+        critic.mkdir(parents=True)
+        for file in ("config.json", "model.safetensors", "critic.json"):
+            (critic / file).write_text("{}")
+    config = {
+        **settings([0]),
+        "task": {**settings([0])["task"], "agents": ["ada", "ben"]},
+        "algorithm": "collm_dc",
+        "critic": {"from": "critics"},
+    }
+    before = compared_sources(resolve(load_config(config)))
+    (folder / "critics" / changed).write_text('{"bias": 1.0}')
+    now = compared_sources(resolve(load_config(config)))
+    different = [field for field in before if before[field].files != now[field].files]
+    assert different == [f"critic.from.{changed.partition('/')[0]}"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "changes"),
+    [
+        ({"mine.py": "1"}, {"mine.py": "1", "helper.py": "2"}, ("task.reward: helper.py",)),
+        ({"mine.py": "1"}, {"mine.py": "2"}, ("task.reward: mine.py",)),
+        ({"a.json": "1", "w.safetensors": "2"}, {"a.json": "1"}, ()),  # one keeps no weights
+        ({"paid": "1"}, {"mine.py": "2", "paid": "1"}, ()),  # one had it as an object
+    ],
+)
+def test_a_report_names_a_file_that_only_one_run_has(
+    earlier: dict[str, str], later: dict[str, str], changes: tuple[str, ...]
+) -> None:
+    def run(files: dict[str, str]) -> Any:
+        checkpoint = SimpleNamespace(sources={"task.reward": files})
+        folder = SimpleNamespace(
+            checkpoints=SimpleNamespace(all=lambda: [checkpoint]),
+            settings=lambda: {"task": {"reward": "mine:paid"}},
+        )
+        return SimpleNamespace(record=SimpleNamespace(changes=()), folder=folder)
+
+    assert changes_between([run(earlier), run(later)], ()) == changes
