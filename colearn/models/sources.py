@@ -15,9 +15,10 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 from colearn.registry import is_target
-from colearn.registry.code_files import code_files, definition_digest, files_beside, object_digest
+from colearn.registry.code_files import code_files, files_beside
 from colearn.registry.given import given, is_given, is_here
 from colearn.registry.named_files import CODE, DATA, YAML
+from colearn.registry.object_code import SCRIPT, definition_digest, object_digest, object_files
 from colearn.text.notes import note
 
 from .adapter_folder import is_adapter
@@ -109,7 +110,7 @@ def _field(run: ResolvedRun, key: NetworkKey) -> str:
 
 def _definition(text: str, field: str) -> dict[str, str]:
     """The digest of a function's or class's own source, by its name: a program that gave it as an
-    object may give it from a module later."""
+    object may give it from a module later; of an object also those of what it consists of."""
     if not is_target(text):
         return {}
     if is_given(text):
@@ -121,7 +122,9 @@ def _files(field: str, text: str, module: str | None) -> dict[str, Path]:
     """The files behind a text that is no model."""
     if module is not None:
         return code_files(module)
-    if is_target(text) and not is_given(text):
+    if is_given(text):
+        return object_files(given(text, field)) if is_here(text) else {}
+    if is_target(text):
         return code_files(text.partition(":")[0])
     if _is_file(text):
         file = Path(text).expanduser()
@@ -172,8 +175,8 @@ def first_change(before: Files, now: Files) -> str | None:
     if not before or not now:
         return None
     names = sorted(before.keys() | now.keys())
-    if not all(any("." in name for name in files) for files in (before, now)):
-        names = sorted(before.keys() & now.keys())  # an object of a program, which has no files
+    if any(SCRIPT in files or not any("." in name for name in files) for files in (before, now)):
+        names = sorted(before.keys() & now.keys())  # of a program, whose script is not compared
     return next((name for name in names if before.get(name) != now.get(name)), None)
 
 

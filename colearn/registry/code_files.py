@@ -4,17 +4,12 @@ importing the code."""
 from __future__ import annotations
 
 import ast
-import hashlib
-import inspect
 import sys
 import sysconfig
-import textwrap
 import tokenize
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
 
 from .named_files import CODE, YAML, name_of_node, named_in_code, named_in_yaml, text_of_node
 from .own_code import FolderFinder, folders
@@ -44,51 +39,34 @@ def code_files(module: str) -> dict[str, Path]:
     return files_beside(origin, home)
 
 
-def definition_digest(module: str, name: str) -> dict[str, str]:
-    """Returns the digest of a function's or class's source, keyed by its name, read from the file
-    of a module; empty if it is not defined at the top of that file."""
-    for file in code_files(module).values():
-        if file.stem == module.rpartition(".")[2]:
-            for node in _parsed(file).body:
-                if isinstance(node, _DEFINITIONS) and node.name == name:
-                    return {name: _dumped(node)}
-    return {}
-
-
-def object_digest(value: Any) -> dict[str, str]:
-    """Returns the digest of the source of a function, of a class, or of an object's class, keyed by
-    its name; empty for one that has no source in Python. It is the digest that `definition_digest`
-    returns for the same source, whichever module has it."""
-    value = value.func if isinstance(value, partial) else value
-    defined = value if inspect.isroutine(value) or isinstance(value, type) else type(value)
-    if defined.__module__.partition(".")[0] in ("builtins", "colearn"):
-        return {}
-    try:
-        (node,) = ast.parse(textwrap.dedent(inspect.getsource(defined))).body
-    except (OSError, TypeError, SyntaxError, ValueError):  # a lambda, code that was typed in
-        return {}
-    return {node.name: _dumped(node)} if isinstance(node, _DEFINITIONS) else {}
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def _dumped(node: ast.AST) -> str:
-    return hashlib.sha256(ast.dump(node).encode()).hexdigest()
+def is_installed(module: str) -> bool:
+    """Whether a module is found in a folder of installed packages or of the standard library."""
+    found = _found(module)
+    return found is not None and found[1].resolve() in _INSTALLED
 
 
 def files_beside(file: Path, home: Path) -> dict[str, Path]:
     """Returns a Python or YAML file, the modules of `home` that it imports, and the files that its
     texts name, keyed by path; the imports and texts of those files are followed as well."""
+    return _followed(_modules(file), home)
+
+
+def files_of(tree: ast.Module, file: Path) -> dict[str, Path]:
+    """Returns the modules and files that a part of a Python file names, as in `files_beside`."""
+    return _followed(_references(tree, file, file.parent), file.parent)
+
+
+def _followed(files: Iterable[Path], home: Path) -> dict[str, Path]:
     found: set[Path] = set()
-    waiting = list(_modules(file))
+    waiting = list(files)
     while waiting:
         current = waiting.pop()
         if current in found:
             continue
         found.add(current)
         if current.suffix == CODE:
-            waiting += [path for path in _references(current, home) if path not in found]
+            references = _references(parsed(current), current, home)
+            waiting += [path for path in references if path not in found]
         elif current.suffix in YAML:
             waiting += named_in_yaml(current)
     return _named(home, found)
@@ -133,10 +111,9 @@ def _modules(file: Path) -> set[Path]:
     return {file, *file.parent.rglob("*.py")} if file.name == "__init__.py" else {file}
 
 
-def _references(file: Path, home: Path) -> Iterator[Path]:
-    """Yields the files of the modules of `home` that a file imports, and the files that its texts
-    name."""
-    tree = _parsed(file)
+def _references(tree: ast.Module, file: Path, home: Path) -> Iterator[Path]:
+    """Yields the files of the modules of `home` that a file with this syntax tree imports, and the
+    files that its texts name."""
     yield from named_in_code(tree, (file.parent, home, Path.cwd()))
     for node in ast.walk(tree):
         for name, folder in _imported(node, file, home):
@@ -162,7 +139,7 @@ def _imported(node: ast.AST, file: Path, home: Path) -> Iterator[tuple[str, Path
             yield name.lstrip("."), file.parents[level - 1] if level else home
 
 
-def _parsed(file: Path) -> ast.Module:
+def parsed(file: Path) -> ast.Module:
     """The syntax tree of a file; empty if the file cannot be read, as an import of it will say."""
     try:
         with tokenize.open(file) as opened:

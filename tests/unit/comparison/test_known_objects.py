@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from colearn.models.sources import first_change
-from colearn.registry.code_files import definition_digest, object_digest
+from colearn.registry.object_code import definition_digest, object_digest, object_files
 from colearn.runs.record.writer import _same_objects
 
 CODE = """
@@ -69,3 +72,75 @@ def test_an_object_and_a_module_s_function_of_one_name_are_compared_by_source() 
 
 def test_functions_of_two_modules_are_not_taken_for_one() -> None:
     assert _same_objects({"reward": "a:paid"}, {"reward": "b:paid"}) == {"reward": "a:paid"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["partial(first_script.paid, worth=1)", "first_script.Purse()", "first_script.Purse().worth"],
+)
+def test_an_object_s_files_are_those_of_its_module(
+    module: ModuleType, tmp_path: Path, given: str
+) -> None:
+    (tmp_path / "first_script.py").write_text(f"from second import WORTH\n{CODE}")
+    (tmp_path / "second.py").write_text("WORTH = 1.0\n")
+    value = eval(given, {"first_script": module, "partial": partial})
+    assert object_files(value).keys() == {"first_script.py", "second.py"}
+
+
+def test_the_arguments_of_a_partial_function_are_known(module: ModuleType) -> None:
+    one, two = (object_digest(partial(module.paid, worth=worth)) for worth in (1, 2))
+    assert one["paid"] == two["paid"] and first_change(one, two) == "arguments"
+
+
+SCRIPT = """
+from functools import partial
+from pathlib import Path
+import kit
+import unused
+SEEDS = [0, 1]
+WORTH = kit.ONE
+def scored(text):
+    return WORTH + len(Path(__file__).with_name("prices.json").read_text())
+def paid(completions, share=1, **_):
+    return [share * scored(text) for text in completions]
+if __name__ == "__main__":
+    import json
+    from colearn.registry.object_code import object_digest, object_files
+    given = partial(paid, share=2)
+    files = {name: file.read_text() for name, file in object_files(given).items()}
+    print(json.dumps(files | object_digest(given)))
+"""
+
+
+def known(folder: Path, **edited: str) -> dict[str, str]:
+    """What is known of the object that a program gives, in a process of its own."""
+    files = {"program": SCRIPT, "kit": "ONE = 1.0\n", "unused": "ONE = 1.0\n"} | edited
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "prices.json").write_text("[1]")
+    command = [sys.executable, str(folder / "program.py")]
+    digests: dict[str, str] = json.loads(subprocess.check_output(command, cwd=folder))
+    return digests
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return known(tmp_path_factory.mktemp("before"))
+
+
+@pytest.mark.parametrize(
+    ("edited", "change"),
+    [
+        ({"kit": "ONE = 2.0\n"}, "kit.py"),
+        ({"program": SCRIPT.replace("WORTH + len", "WORTH * len")}, "scored"),
+        ({"program": SCRIPT.replace("kit.ONE", "kit.ONE + 1")}, "WORTH"),
+        ({"program": SCRIPT.replace("share=2", "share=3")}, "arguments"),
+        ({"program": SCRIPT.replace("import kit", "import unused as kit")}, "kit"),
+        ({"program": SCRIPT.replace("[0, 1]", "[0, 1, 2]"), "unused": ""}, None),
+    ],
+)
+def test_what_an_object_of_a_script_uses_is_known(
+    tmp_path: Path, before: dict[str, str], edited: dict[str, str], change: str | None
+) -> None:
+    assert {"kit.py", "prices.json"} <= before.keys()
+    assert first_change(before, known(tmp_path, **edited)) == change

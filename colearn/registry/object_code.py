@@ -1,0 +1,169 @@
+"""Finds the code behind objects that a program passed to its runs, and digests of its source."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from types import FunctionType, MethodType
+from typing import Any
+
+from .code_files import code_files, files_of, is_installed, parsed
+
+SCRIPT = "__main__"
+"""Module of what the program itself defines, and the name of an entry beside its digests."""
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BLOCKS = (ast.If, ast.Try, ast.ExceptHandler, ast.With)
+
+
+def definition_digest(module: str, name: str) -> dict[str, str]:
+    """Returns the digest of a function's or class's source, keyed by its name, read from the file
+    of a module; empty if it is not defined at the top of that file."""
+    for file in code_files(module).values():
+        if file.stem == module.rpartition(".")[2]:
+            for node in parsed(file).body:
+                if isinstance(node, _DEFINITIONS) and node.name == name:
+                    return {name: _dumped(node)}
+    return {}
+
+
+def object_digest(value: Any) -> dict[str, str]:
+    """Returns the digests of the source of a function, of a class, or of an object's class, and of
+    the functions, classes and plain arguments that the object holds, keyed by name; empty for one
+    that has no source in Python. They are the digests that `definition_digest` returns for the same
+    source, whichever module has it. Of the program's own script, what the source uses is included.
+    """
+    digests: dict[str, str] = {}
+    for code in _code(value, set()):
+        if (node := _definition(code)) is not None:
+            digests.setdefault(node.name, _dumped(node))
+            if code.__module__ == SCRIPT:
+                digests[SCRIPT] = ""
+                for name, statement in _used(node, _script_tree()):
+                    digests.setdefault(name, _dumped(statement))
+    if isinstance(value, partial):
+        plain = [a for a in (*value.args, *value.keywords.items()) if _is_plain(a)]
+        digests["arguments"] = hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+    return digests
+
+
+def object_files(value: Any) -> dict[str, Path]:
+    """Returns the files of the user's modules that hold the code of `object_digest`, with the
+    modules and files that they name (`code_files`). Of the program's own script, only what the code
+    uses is included."""
+    files: dict[str, Path] = {}
+    for code in _code(value, set()):
+        if code.__module__ != SCRIPT:
+            files |= {} if is_installed(code.__module__) else code_files(code.__module__)
+        elif (file := _script()) is not None and (node := _definition(code)) is not None:
+            used = [node, *(statement for _, statement in _used(node, parsed(file)))]
+            files |= files_of(ast.Module(used, []), file)
+    return files
+
+
+def _code(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yields the functions and classes of a program that an object consists of or holds."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    held: Iterable[Any] = ()
+    if isinstance(value, partial):
+        held = (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, MethodType):
+        held = (value.__func__, value.__self__)
+    else:
+        code = value if inspect.isroutine(value) or isinstance(value, type) else type(value)
+        if str(code.__module__).partition(".")[0] not in ("builtins", "colearn", "functools"):
+            yield code
+        held = _held(value)
+    for part in held:
+        if callable(part) or isinstance(value, partial | MethodType):
+            yield from _code(part, seen)
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """Yields what a function's closure, a decorator's result or an object's attributes hold."""
+    if isinstance(value, FunctionType):
+        yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+    if isinstance(value, type) or not hasattr(value, "__dict__"):
+        return
+    for part in vars(value).values():
+        yield from part if isinstance(part, list | tuple) else (part,)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a variable that is bound later
+        return False
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float | bool | None)
+
+
+def _definition(code: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+    try:
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
+    except (OSError, TypeError, SyntaxError, ValueError):  # a lambda, code that was typed in
+        return None
+    return node if isinstance(node, _DEFINITIONS) else None
+
+
+def _script() -> Path | None:
+    file = getattr(sys.modules.get(SCRIPT), "__file__", None)
+    return None if file is None else Path(file).absolute()
+
+
+def _script_tree() -> ast.Module:
+    file = _script()
+    return ast.Module([], []) if file is None else parsed(file)
+
+
+def _used(node: ast.AST, tree: ast.Module) -> list[tuple[str, ast.stmt]]:
+    """The definitions, assignments and imports at the top of a script that a definition uses,
+    directly or through others, by name."""
+    bound: dict[str, list[ast.stmt]] = {}
+    for statement in _statements(tree):
+        for name in _names(statement):
+            bound.setdefault(name, []).append(statement)
+    used: dict[str, list[ast.stmt]] = {}
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        for part in ast.walk(waiting.pop()):
+            if isinstance(part, ast.Name) and part.id in bound and part.id not in used:
+                used[part.id] = bound[part.id]
+                waiting += bound[part.id]
+    return [(name, statement) for name in sorted(used) for statement in used[name]]
+
+
+def _statements(block: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(block):
+        if isinstance(child, _BLOCKS):
+            yield from _statements(child)
+        elif isinstance(child, ast.stmt):
+            yield child
+
+
+def _names(statement: ast.stmt) -> Iterator[str]:
+    """Yields the names that a statement binds."""
+    if isinstance(statement, _DEFINITIONS):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
+    elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+
+
+def _dumped(node: ast.AST) -> str:
+    return hashlib.sha256(ast.dump(node).encode()).hexdigest()
