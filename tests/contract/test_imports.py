@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -70,7 +71,9 @@ def _part(module: str) -> str:
     return inner if inner in PARTS else [*path, ""][0]
 
 
-def _modules() -> Iterator[tuple[str, bool, ast.Module]]:
+@cache
+def _modules() -> list[tuple[str, bool, ast.Module]]:
+    modules = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             parts = list(path.relative_to(ROOT).with_suffix("").parts)
@@ -78,9 +81,11 @@ def _modules() -> Iterator[tuple[str, bool, ast.Module]]:
                 parts.insert(0, "colearn")
             package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if package else parts)
-            yield name, package, ast.parse(path.read_text(), str(path))
+            modules.append((name, package, ast.parse(path.read_text(), str(path))))
+    return modules
 
 
+@cache
 def _imports() -> list[Import]:
     imports = []
     for name, package, tree in _modules():
@@ -109,14 +114,18 @@ def _statements(node: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.Im
         yield from _statements(child, inside)
 
 
-IMPORTS = _imports()
-MODULES = {name for name, _, _ in _modules()}
-OURS = [imported for imported in IMPORTS if imported.target in MODULES]
+def _names() -> set[str]:
+    return {name for name, _, _ in _modules()}
+
+
+def _ours() -> list[Import]:
+    names = _names()
+    return [imported for imported in _imports() if imported.target in names]
 
 
 def test_every_part_has_a_layer() -> None:
     groups = {"deploy", "entry", "methods", "programs", "runs"}
-    assert {_part(module) for module in MODULES} == {*PARTS, *groups, ""}
+    assert {_part(module) for module in _names()} == {*PARTS, *groups, ""}
 
 
 def test_imports_run_one_way() -> None:
@@ -124,7 +133,7 @@ def test_imports_run_one_way() -> None:
     rank |= dict.fromkeys(("", "deploy", "entry", "methods", "programs", "runs"), -1)
     upward = {
         (*imported.layers, imported.kind)
-        for imported in OURS
+        for imported in _ours()
         if imported.layers[0] != imported.layers[1]
         and rank[imported.layers[1]] >= rank[imported.layers[0]]
         # the package says what it exports, to type checkers alone
@@ -134,8 +143,8 @@ def test_imports_run_one_way() -> None:
 
 
 def test_no_two_modules_import_each_other() -> None:
-    below: dict[str, set[str]] = {module: set() for module in MODULES}
-    for imported in OURS:
+    below: dict[str, set[str]] = {module: set() for module in _names()}
+    for imported in _ours():
         # a package's own __init__ gathers what its modules define; the lazy facade names them
         if imported.source != "colearn" and not imported.source.startswith(imported.target + "."):
             below[imported.source].add(imported.target)
@@ -148,14 +157,14 @@ def test_no_two_modules_import_each_other() -> None:
                 visit(target, (*above, module))
             done.add(module)
 
-    for module in sorted(MODULES):
+    for module in sorted(_names()):
         visit(module, ())
 
 
 def test_the_core_reaches_algorithms_and_tasks_by_name_only() -> None:
     named = {
         imported.source
-        for imported in OURS
+        for imported in _ours()
         if imported.layers[1] in ("algorithms", "tasks")
         and imported.layers[0] != imported.layers[1]
     }
@@ -164,7 +173,7 @@ def test_the_core_reaches_algorithms_and_tasks_by_name_only() -> None:
 
 def test_algorithms_and_tasks_do_not_know_each_other_or_the_loop() -> None:
     above = ("training", "runs.comparison", "entry.cli")
-    for imported in OURS:
+    for imported in _ours():
         if imported.layers[0] in ("algorithms", "tasks"):
             # objects and code of a user are theirs to import, names of parts are not to look up
             assert imported.target not in ("colearn.registry", "colearn.registry.lookup")
@@ -175,7 +184,7 @@ def test_algorithms_and_tasks_do_not_know_each_other_or_the_loop() -> None:
 
 
 def test_algorithms_know_no_device() -> None:
-    for imported in IMPORTS:
+    for imported in _imports():
         if _part(imported.source) == "algorithms":
             root = imported.target.split(".")[0]
             assert root not in ("torch", "accelerate", "transformers", "deepspeed"), imported
@@ -188,7 +197,7 @@ def test_algorithms_know_no_device() -> None:
 
 def test_a_comparison_does_not_import_the_experiment() -> None:
     """Its runs are processes of their own."""
-    assert not [f for f in OURS if f.layers == ("runs.comparison", "training")]
+    assert not [f for f in _ours() if f.layers == ("runs.comparison", "training")]
 
 
 @pytest.mark.parametrize(
