@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import yaml
 
 from colearn.config import load_config
 from colearn.deploy.export import read_manifest
+from colearn.entry.cli import main
 from colearn.errors import ConfigError
 from colearn.runs.record import open_run
 from colearn.text.masking import MASK, SECRETS
@@ -44,16 +47,32 @@ class Noted(Tracker):
 
 
 def colearn(*arguments: str, cwd: Path, code: int = 0, **environment: str) -> str:
-    """What the command prints."""
+    """What the command prints, in this process."""
+    told, ended = io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(told):
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["colearn", *arguments])
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        try:
+            main()
+        except SystemExit as stop:
+            ended = int(stop.code or 0)
+    assert ended == code, told.getvalue()
+    return told.getvalue()
+
+
+def comparing(*arguments: str, cwd: Path) -> str:
+    """What `colearn compare` prints in a process of its own, whose arguments others see."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "colearn", *arguments],
+        [sys.executable, "-P", "-m", "colearn", "compare", *arguments],
         cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=600,
     )
-    assert done.returncode == code, done.stderr
+    assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
@@ -82,7 +101,7 @@ def place(tmp_path_factory):
                 "words": ["red", "blue"],
             },
             "algorithm": {"name": "grpo", "rollout": {"k": 2}},
-            "models": {"*": {"path": "embedded-tiny"}},
+            "models": {"*": {"path": "embedded-tiny-untrained"}},
             "agents": {"*": {"sampling": {"max_tokens": 3}}},
             "players": {"rival": {"endpoint": f"http://eva:{SECRET}@{at}"}},
             "train": {"environment_steps": 4, "episodes": 1},
@@ -111,7 +130,7 @@ def compared(place):
     folder, server, _ = place
     url = f"http://eve:{SECRET}@{server.url.removeprefix('http://')}"
     sets = ["--set", f"task.reward={{name: judge, url: '{url}'}}"]
-    told = colearn("compare", "own.yaml", *sets, "--out", "out", cwd=folder)
+    told = comparing("own.yaml", *sets, "--out", "out", cwd=folder)
     told += colearn("report", "out", cwd=folder)
     return folder / "out", told
 
