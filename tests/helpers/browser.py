@@ -88,7 +88,7 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 120.0) -> None:
+    def wait(self, expression: str, seconds: float = 600.0) -> None:
         """Until the page has loaded and an expression is true of it."""
         end = time.monotonic() + seconds
         loaded = "document.readyState === 'complete' && location.protocol === 'http:'"

@@ -64,7 +64,7 @@ class Running:
     def log(self) -> str:
         return self.errors.read_text()
 
-    def until_logged(self, text: str, seconds: float = 60.0) -> None:
+    def until_logged(self, text: str, seconds: float = 600.0) -> None:
         """Waits until `log` holds the text: a request's line is written after its answer."""
         end = time.monotonic() + seconds
         while text not in self.log:

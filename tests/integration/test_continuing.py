@@ -269,7 +269,7 @@ def test_runs_keep_their_state_and_stop_when_their_comparison_is_killed(
         assert newest.iteration == max(line.iteration for line in run.lines())
 
 
-def until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

@@ -50,7 +50,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 
 def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Path) -> None:
     fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
-    assert fork.wait(120) == 2, "the module holds no task"
+    assert fork.wait(600) == 2, "the module holds no task"
     note, told, mistake = (tmp_path / "log").read_text().splitlines()
     assert note.startswith("note: imports ") and note.endswith("probe.py, which the config names")
     assert json.loads(told) == {
@@ -69,10 +69,10 @@ def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Pat
 def test_a_log_is_written_anew_or_continued(forks: Forks, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("of an earlier run\n")
-    assert forks.start(["train"], log, append=True).wait(120) == 2
+    assert forks.start(["train"], log, append=True).wait(600) == 2
     first, second = log.read_text().splitlines()
     assert (first, second.partition(";")[0]) == ("of an earlier run", "error: config: missing")
-    assert forks.start(["train"], log, append=False).wait(120) == 2
+    assert forks.start(["train"], log, append=False).wait(600) == 2
     assert log.read_text() == second + "\n"
 
 
@@ -80,12 +80,12 @@ def test_runs_end_in_any_order_and_a_signal_is_below_zero(forks: Forks, tmp_path
     held = forks.start(["train"], tmp_path / "held", append=False)
     os.kill(held.pid, signal.SIGSTOP)
     other = forks.start(["train"], tmp_path / "other", append=False)
-    assert other.wait(120) == 2
+    assert other.wait(600) == 2
     assert held.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         held.wait(0.01)
     os.killpg(held.pid, signal.SIGKILL)
-    assert held.wait(120) == -signal.SIGKILL
+    assert held.wait(600) == -signal.SIGKILL
 
 
 ANEW = """
@@ -109,7 +109,7 @@ def test_where_there_is_an_accelerator_a_run_starts_python_anew(
     monkeypatch.setattr("colearn.runs.comparison.forks.subprocess.Popen", popen)
     with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
         fork = forks.start(["check", "probe:Task"], tmp_path / "log", append=False)
-        assert fork.wait(120) == 2
+        assert fork.wait(600) == 2
     _, told, _ = (tmp_path / "log").read_text().splitlines()
     told = json.loads(told)
     assert told["imported"] is False
@@ -148,7 +148,7 @@ def test_the_server_ends_with_its_parent_even_while_it_imports(tmp_path: Path) -
     )
     until(lambda: (tmp_path / "importing").exists())
     parent.kill()
-    _, told = parent.communicate(timeout=60)  # the server holds the same standard error
+    _, told = parent.communicate(timeout=600)  # the server holds the same standard error
     assert told == b""
 
 
@@ -179,12 +179,12 @@ def test_an_answer_that_nobody_reads_ends_the_server_without_a_message(
     request = {"arguments": ["train"], "log": str(tmp_path / "log"), "append": False}
     server.stdin.write(json.dumps(request).encode() + b"\n")
     server.stdin.flush()
-    assert server.wait(120) == 0
+    assert server.wait(600) == 0
     assert server.stderr.read() == b""
     assert not (tmp_path / "log").exists(), "a run began although nobody was told of it"
 
 
-def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 600.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
@@ -227,7 +227,7 @@ def test_a_server_that_began_early_makes_the_runs_and_a_second_is_not_started(
     with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
         forks.begin()
         assert len(servers) == 1
-        assert forks.start(["train"], tmp_path / "log", append=False).wait(120) == 2
+        assert forks.start(["train"], tmp_path / "log", append=False).wait(600) == 2
     (server,) = servers
     assert server.returncode == 0, "it ended by itself"
 

@@ -24,7 +24,7 @@ class Last(Scripted):
     async def submit(self, request):
         self.joined += 1
         if self.joined == 0:
-            await asyncio.wait_for(self.answered.wait(), 20)
+            await asyncio.wait_for(self.answered.wait(), 600)
             self.before_the_first = self.joined
         elif self.joined == self.others:
             self.answered.set()

@@ -55,7 +55,7 @@ pytestmark = pytest.mark.frameworks
 def run(*command: str) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=500
+        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

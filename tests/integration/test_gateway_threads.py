@@ -25,7 +25,7 @@ from worker import main
 
 def ask(url, text):
     body = json.dumps({{"messages": [{{"role": "user", "content": text}}]}}).encode()
-    with urllib.request.urlopen(f"{{url}}/chat/completions", body, timeout=60) as answer:
+    with urllib.request.urlopen(f"{{url}}/chat/completions", body, timeout=600) as answer:
         return json.loads(answer.read())["choices"][0]["message"]["content"]
 
 async def play(item, endpoints):
@@ -61,12 +61,12 @@ HERE = [asyncio.Barrier({LIVE}), asyncio.Barrier({LIVE}), asyncio.Barrier({LIVE}
 
 def ask(url, text):
     body = json.dumps({{"messages": [{{"role": "user", "content": text}}]}}).encode()
-    with urllib.request.urlopen(f"{{url}}/chat/completions", body, timeout=60) as answer:
+    with urllib.request.urlopen(f"{{url}}/chat/completions", body, timeout=600) as answer:
         return json.loads(answer.read())["choices"][0]["message"]["content"]
 
 async def play(item, endpoints):
     for barrier in HERE:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(600):
             await barrier.wait()
         said = await asyncio.to_thread(ask, endpoints["one"], item)
     return float(said == "yes")

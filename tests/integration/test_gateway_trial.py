@@ -40,7 +40,7 @@ class Screen:
         self.capsys, self.text = capsys, ""
 
     def until(self, word):
-        ends = time.monotonic() + 120
+        ends = time.monotonic() + 600
         while word not in self.text:
             assert time.monotonic() < ends, self.text
             time.sleep(0.01)

@@ -144,7 +144,7 @@ def test_generators_over_different_models_speak_at_the_same_time(monkeypatch):
         monkeypatch.setattr(base, "hidden", meeting(base.hidden, both))
     with ThreadPoolExecutor(2) as pool:
         futures = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
-        assert {agent: future.result(60) for agent, future in futures.items()} == alone
+        assert {agent: future.result(600) for agent, future in futures.items()} == alone
 
 
 def meeting(hidden, both):
@@ -153,7 +153,7 @@ def meeting(hidden, both):
     def met(*arguments, **settings):
         if first:
             first.clear()
-            both.wait(30)
+            both.wait(600)
         return hidden(*arguments, **settings)
 
     return met
@@ -168,7 +168,7 @@ def test_generators_on_one_model_take_turns(monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         for _ in range(3):
             futures = {agent: pool.submit(speak, g, agent) for agent, g in generators.items()}
-            assert {agent: future.result(60) for agent, future in futures.items()} == alone
+            assert {agent: future.result(600) for agent, future in futures.items()} == alone
 
 
 def test_rows_join_while_others_decode_and_are_what_they_are_alone():

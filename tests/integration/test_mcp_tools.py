@@ -299,17 +299,11 @@ def test_a_command_that_starts_no_server_is_named():
 
 def test_a_server_that_says_nothing_in_time_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr("colearn.programs.workflow.tools.mcp.OPENING", 3.0)
-    noted = tmp_path / "pid"
-    mute = f"import os, sys; open({str(noted)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
     # it stays when its input ends: a server is also told to end
-    mute += "; import time; time.sleep(600)"
+    mute = "import sys, time; sys.stdin.read(); time.sleep(3600)"
     with pytest.raises(ConfigError, match="no MCP server answers to"):
-        mcp_tools([sys.executable, "-c", mute])
-    process = Path(f"/proc/{noted.read_text()}")
-    until = time.monotonic() + 60
-    while process.exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not process.exists()
+        mcp_tools([sys.executable, "-c", mute, str(tmp_path)])
+    assert waits(lambda: not running(str(tmp_path)))
 
 
 def test_a_command_that_is_not_there_is_named():
@@ -361,10 +355,23 @@ def test_a_stalled_server_ends_with_a_trainer_that_dies(tmp_path):
 
 
 def waits(for_this):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while not for_this() and time.monotonic() < until:
         time.sleep(0.1)
     return for_this()
+
+
+def running(argument):
+    """The processes whose command ends in it."""
+    commands = {path.parent: path for path in Path("/proc").glob("[0-9]*/cmdline")}
+    return [process for process, path in commands.items() if ends_in(path, argument)]
+
+
+def ends_in(command, argument):
+    try:
+        return command.read_text().split("\0")[-2:] == [argument, ""]
+    except OSError:
+        return False
 
 
 def runs(process):

@@ -117,7 +117,6 @@ def test_arguments_reach_the_reset(lamps):
 def test_more_episodes_than_sessions_are_played_by_replays_and_a_full_server_is_one_line(
     monkeypatch,
 ):
-    monkeypatch.setattr("colearn.tasks.openenv.sessions.PATIENCE", 0.5)
     with serving("lamps", 2) as url:
         task = OpenEnv(url)
         states = [opened(task, seed) for seed in range(5)]
@@ -125,6 +124,7 @@ def test_more_episodes_than_sessions_are_played_by_replays_and_a_full_server_is_
         with serving("lamps", 1) as small:
             busy = OpenEnv(small)
             session, _ = busy._opened(0)
+            monkeypatch.setattr("colearn.tasks.openenv.sessions.PATIENCE", 0.5)
             with pytest.raises(TaskError, match="has no free session; start the server with a lar"):
                 opened(busy)
             session.close()

@@ -106,7 +106,7 @@ def nothing_stays() -> Iterator[None]:
     yield
     connected = ray.is_initialized()
     ray.shutdown()  # the next test has no cluster of one that failed
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while workers() and time.monotonic() < end:
         time.sleep(0.2)
     assert not connected and workers() == []
@@ -267,13 +267,13 @@ def test_an_interrupted_start_of_a_cluster_leaves_no_process(tmp_path: Path) -> 
     command = [sys.executable, "-m", "colearn", "train", str(given), "--out", str(tmp_path / "run")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     seen: dict[psutil.Process, str] = {}
-    end = time.monotonic() + 300
+    end = time.monotonic() + 600
     while not any("/raylet/raylet" in command for command in seen.values()):
         assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
         seen |= started(run.pid)
         time.sleep(0.05)
     run.send_signal(signal.SIGINT)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while run.poll() is None and time.monotonic() < end:
         seen |= started(run.pid)
         time.sleep(0.05)
@@ -302,12 +302,12 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Pa
         text=True,
         start_new_session=True,
     )
-    end = time.monotonic() + 300
+    end = time.monotonic() + 600
     while not (out / "checkpoints" / "step-5").is_dir():
         assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-    told, _ = run.communicate(timeout=120)
+    told, _ = run.communicate(timeout=600)
     assert run.returncode == 130, told
     assert "Traceback" not in told
     assert open_run(out).record().status == "interrupted"

@@ -130,12 +130,15 @@ def test_what_passed_before_the_time_ran_out_counts() -> None:
     program = """
         import time
         def add(a, b):
-            time.sleep(0 if a else 60)
+            time.sleep(0 if a else 3600)
             return a + b
     """
     tests = ("assert add(1, 2) == 3", "assert add(0, 2) == 2", "assert add(2, 2) == 4")
-    # so long that even a crowded machine starts both processes, which takes a tenth of a second
-    assert _run(program, tests, limits=Limits(seconds=5.0)).passed == (True, False, False)
+    for seconds in (2.0, 20.0, 200.0):  # a crowded machine needs more for the first of them
+        verdict = _run(program, tests, limits=Limits(seconds=seconds))
+        if any(verdict.passed):
+            break
+    assert verdict.passed == (True, False, False)
 
 
 def test_a_builtin_exception_arrives_by_its_class_and_text() -> None:

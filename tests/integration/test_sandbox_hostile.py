@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -249,22 +249,22 @@ def test_what_fails_between_two_starts_leaves_nothing(
 def test_a_run_ends_with_the_process_that_wanted_it() -> None:
     program = """
 from colearn.programs.sandbox import Limits, run_tests
-limits = Limits(seconds=60, memory_mb=307)
+limits = Limits(seconds=3600, memory_mb=307)
 program = "while True: pass"
 run_tests(program, "f", "assert f()", limits=limits)
 """
     process = subprocess.Popen([sys.executable, "-c", program])
-    deadline = time.monotonic() + 120
-    while not _running() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert _running()
+    assert _soon(lambda: bool(_running()))
     process.send_signal(signal.SIGKILL)
     process.wait()
-    for _ in range(100):
-        if not _running():
-            break
+    assert _soon(lambda: not _running())
+
+
+def _soon(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 600
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert _running() == []
+    return holds()
 
 
 def test_honest_and_hostile_side_by_side_keep_their_own_verdicts(
@@ -285,10 +285,10 @@ def test_honest_and_hostile_side_by_side_keep_their_own_verdicts(
         else:
             program = f"def add(a, b): return a + b + {number}"
         tests = (f"assert add(1, 2) == {3 + number}", f"assert add(1, 2) == {4 + number}")
-        jobs.append({"program": program, "entry_point": "add", "tests": tests})
-    limits = dataclasses.replace(LIMITS, seconds=12.0)
+        limits = dataclasses.replace(LIMITS, seconds=12.0 if number % 2 else 600.0)
+        jobs.append({"program": program, "entry_point": "add", "tests": tests, "limits": limits})
     with ThreadPoolExecutor(4) as threads:
-        verdicts = list(threads.map(lambda job: run_tests(**job, limits=limits), jobs))
+        verdicts = list(threads.map(lambda job: run_tests(**job), jobs))
     assert [v.passed for v in verdicts] == [(True, False), (False, False)] * 12
     assert left_over(others) == {}
 

@@ -44,7 +44,7 @@ class Slow:
 
             def slowly(agent: Any, conversation: Any, session: Any) -> Any:
                 self.entered.set()
-                self.go.wait(60)
+                self.go.wait(600)
                 self.read.append(conversation.said)
                 return token_history(agent, conversation, session)
 

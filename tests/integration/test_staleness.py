@@ -188,7 +188,7 @@ def test_an_update_within_a_block_waits_for_its_own_rollout_only(
 
     def last_of_the_block_waits(one: StaleRollouts, at: Any, *args: Any, **named: Any) -> Any:
         if at.iteration == 2:
-            assert began.wait(120), "the second update has not begun"
+            assert began.wait(600), "the second update has not begun"
         return grow(one, at, *args, **named)
 
     def noted(one: Updater, trees: Any, iteration: int, *args: Any) -> Any:

@@ -13,11 +13,11 @@ from colearn.contract.batches import BatchQueue
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(4000):
+    for _ in range(120_000):
         if condition():
             return
         threading.Event().wait(0.005)
-    raise AssertionError("waited for 20 seconds")
+    raise AssertionError("waited for ten minutes")
 
 
 class Noted:

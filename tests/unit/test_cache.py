@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
+from colearn.programs.files import cache
 from colearn.programs.files.cache import cache_place, made_once
 
 
@@ -46,13 +46,21 @@ def test_what_an_interrupted_process_left_is_made_anew() -> None:
     assert [file.name for file in place.iterdir()] == ["new"]
 
 
-def test_a_process_that_waits_says_for_what(capfd: pytest.CaptureFixture[str]) -> None:
-    held = threading.Event()
+def test_a_process_that_waits_says_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process ends only after that."""
+    held, told = threading.Event(), threading.Event()
+    said: list[str] = []
+
+    def note(text: str) -> None:
+        said.append(text)
+        told.set()
+
+    monkeypatch.setattr(cache, "note", note)
 
     def made_elsewhere() -> None:
         with FileLock(f"{cache_place('kept')}.lock"):
             held.set()
-            time.sleep(0.1)
+            assert told.wait(600)
             cache_place("kept").touch()
 
     other = threading.Thread(target=made_elsewhere)
@@ -60,4 +68,4 @@ def test_a_process_that_waits_says_for_what(capfd: pytest.CaptureFixture[str]) -
     held.wait()
     assert made_once("kept", "the model", lambda _: pytest.fail("made twice")).exists()
     other.join()
-    assert "waits for the model, which another process makes" in capfd.readouterr().err
+    assert said == ["waits for the model, which another process makes"]

@@ -7,6 +7,7 @@ Rows of data, configs, arguments, the environment, cards and programs; the table
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -163,11 +164,13 @@ def test_the_name_of_a_metric_stays_in_its_cell() -> None:
     assert one_cell("a | b\n\n# Title\x1b[2J") == "a \\| b # Title?[2J"
 
 
-def test_a_process_that_a_program_leaves_behind_does_not_hold_its_episode() -> None:
+def test_a_process_that_a_program_leaves_behind_does_not_hold_its_episode(tmp_path: Path) -> None:
     """It is in a session of its own, and has the program's standard error open."""
-    code = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True)"
+    code = "import subprocess; left = subprocess.Popen(['sleep', '3600'], start_new_session=True)"
+    code += f"; open({str(tmp_path / 'left')!r}, 'w').write(str(left.pid))"
     live = ProgramRun(0, ["one"], "item")
     urls = Endpoints("http://127.0.0.1:9/episodes/0", {"one": "http://127.0.0.1:9"})
     CommandProgram([sys.executable, "-c", code]).start(live, urls)
-    live.wait(50)
+    live.wait(600)
+    os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
     assert (live.over, live.ended, live.failure) == (True, True, None)

@@ -196,13 +196,13 @@ def test_a_tool_that_yields_is_one_line_before_the_run() -> None:
 @pytest.mark.parametrize("item", [object(), {"a": float("nan")}, {1, 2}, "\ud800", b"a"])
 @pytest.mark.parametrize("settings", [{"command": ("true",)}, {"command": ("cat",), "workers": 1}])
 def test_an_item_that_is_no_plain_data_is_one_line(item: Any, settings: Any) -> None:
-    task = opened(Gateway(("one",), f"{HERE}:rows", timeout=10.0, **settings))
+    task = opened(Gateway(("one",), f"{HERE}:rows", timeout=600.0, **settings))
     assert "task.items: an item is not plain data" in told(task.reset, item, RNG)
 
 
 def test_an_item_that_is_too_long_for_the_environment_is_one_line() -> None:
     command = (sys.executable, "-c", "")
-    task = opened(Gateway(("one",), f"{HERE}:rows", timeout=10.0, command=command))
+    task = opened(Gateway(("one",), f"{HERE}:rows", timeout=600.0, command=command))
     message = told(task.reset, "x" * 200_000, RNG)
     assert "COLEARN_ITEM has 200002 characters" in message and "task.workers" in message
 

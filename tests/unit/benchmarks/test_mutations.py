@@ -53,8 +53,8 @@ def test_the_first_failing_test_of_a_mutant_is_told_and_none_of_the_plain_code(
         return os.environ["MUTANT_UNDER_TEST"] == "broken" and test.nodeid != "one"
 
     tests: list[Any] = [SimpleNamespace(nodeid=name) for name in ("one", "two", "three")]
-    assert first_failing(tests, "broken", 30.0, fails) == "two"
-    assert first_failing(tests, "", 30.0, fails) is None
+    assert first_failing(tests, "broken", 600.0, fails) == "two"
+    assert first_failing(tests, "", 600.0, fails) is None
     assert "broken" not in os.environ.get("MUTANT_UNDER_TEST", "")
 
 

@@ -107,7 +107,7 @@ def test_a_call_that_raises_stop_iteration_is_answered_as_are_those_beside_it():
         stopped, other = (asyncio.get_running_loop().create_future() for _ in range(2))
         hand_over([(stopped, None, StopIteration("empty")), (other, 3, None)])
         both = asyncio.gather(stopped, other, return_exceptions=True)
-        return await asyncio.wait_for(both, 5)
+        return await asyncio.wait_for(both, 600)
 
     error, result = asyncio.run(answers())
     assert (str(error), result) == ("raised StopIteration('empty')", 3)

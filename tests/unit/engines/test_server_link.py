@@ -106,7 +106,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def link(server: Server) -> Iterator[ServerLink]:
-    one = ServerLink(server.url, timeout=60.0)
+    one = ServerLink(server.url, timeout=600.0)
     yield one
     one.close()
 
@@ -260,8 +260,14 @@ def test_no_more_requests_are_under_way_than_may_be(
 ) -> None:
     """Over all calls together: each request of a rollout is a call of its own."""
     monkeypatch.setattr(server_link, "PARALLEL", 2)
-    link = ServerLink(server.url, timeout=60.0)
-    server.replies["/x"] = server.late(0.1)
+    link, two = ServerLink(server.url, timeout=600.0), threading.Barrier(2)
+
+    def together(_: Any) -> tuple[int, str]:
+        two.wait(600)
+        server.over.wait(0.1)  # in which a third could come
+        return 200, "null"
+
+    server.replies["/x"] = together
     for begun in [link.begin("/x", [{}] * 3) for _ in range(2)]:
         link.wait(begun)
     link.close()
@@ -282,7 +288,8 @@ def test_the_first_failure_ends_the_other_requests(link: ServerLink, server: Ser
 def test_a_server_that_says_that_it_is_not_healthy_is_lost(
     link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_link, "PULSE", 0.1)
+    monkeypatch.setattr(server_link, "PULSE", 0.2)
+    monkeypatch.setattr(server_link, "_MISSED", 10_000)  # one of them is answered in time
     server.replies |= {"/x": server.late(20), "/health": lambda _: (503, "engine dead")}
     with pytest.raises(
         ServerLost, match=r"is not healthy \(status 503: engine dead\); .* --resume"
@@ -294,20 +301,25 @@ def test_health_checks_that_are_missed_now_and_then_are_no_loss(
     link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every second one: never two in a row."""
-    monkeypatch.setattr(server_link, "PULSE", 0.2)
+    monkeypatch.setattr(server_link, "PULSE", 0.01)
     checks: list[int] = []
+    call = link._call
 
-    def every_other(_: Any) -> tuple[int, str]:
+    async def every_other(method: str, path: str, body: Any, timeout: float) -> Any:
+        if path != "/health":
+            return await call(method, path, body, timeout)
         checks.append(len(checks))
-        server.over.wait(1.0 if len(checks) % 2 else 0)
-        return 200, ""
+        if len(checks) % 2:
+            raise ServerLost("gave no answer")
+
+    monkeypatch.setattr(link, "_call", every_other)
 
     def answered(_: Any) -> tuple[int, str]:
         while len(checks) < 6 and not server.over.wait(0.05):
             pass
         return 200, '"fine"'
 
-    server.replies |= {"/health": every_other, "/x": answered}
+    server.replies["/x"] = answered
     assert link.wait(link.begin("/x", [{}])) == ["fine"]
 
 
@@ -319,7 +331,7 @@ def test_a_closed_link_leaves_no_connection_and_no_thread(server: Server) -> Non
     assert thread not in before and server.open == 1
     link.close()
     assert not thread.is_alive()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 600
     while server.open and time.monotonic() < end:
         time.sleep(0.02)
     assert server.open == 0

@@ -47,7 +47,7 @@ def test_a_command_names_the_line_of_its_program(tmp_path: Path) -> None:
     source.write_text("import json\n\n\ndef main():\n    json.loads('{')\n\n\nmain()\n")
     live = ProgramRun(0, ["one"], "item")
     CommandProgram([sys.executable, str(source)]).start(live, URLS)
-    live.wait(120)
+    live.wait(600)
     assert live.failure is not None
     assert live.failure.startswith("exit code 1: json.decoder.JSONDecodeError: Expecting")
     assert live.failure.endswith(f"({source}, line 5)")

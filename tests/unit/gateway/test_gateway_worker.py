@@ -62,7 +62,7 @@ class Gateway:
             end = f"{self.url}/end"
             offered = [{"item": item, "endpoints": {}, "end": end} for item in self.items.pop(0)]
             return 200, {"episodes": offered}
-        self.both_ended.wait(30)
+        self.both_ended.wait(600)
         return 404, {"error": {"message": "no such path"}}
 
 
@@ -136,7 +136,7 @@ Served = Callable[[socket.socket], None]
 def scripted(*connections: Served) -> Iterator[Any]:
     """A worker's connection to a gateway that treats its connections in these ways, one by one."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(20)
+        listening.settimeout(600)
 
         def serve() -> None:
             for treat in connections:

@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny import save_model
+from transformers import AutoTokenizer
 
 from colearn.errors import ConfigError
 from colearn.models.load import (
@@ -212,7 +213,7 @@ def test_a_template_that_does_not_end_for_one_text_is_ended(whole, tmp_path, mon
         "agents.chat: the template has not ended after 0.3 seconds; give another .jinja template "
         "or 'plain'"
     )
-    until = time.monotonic() + 30
+    until = time.monotonic() + 600
     while set(threading.enumerate()) - before and time.monotonic() < until:
         time.sleep(0.05)
     assert not set(threading.enumerate()) - before
@@ -241,9 +242,11 @@ def test_a_size_below_one_is_named(
 
 
 def test_a_tokenizer_of_200_000_added_tokens_is_refused_before_it_is_opened(
-    whole: Path, tmp_path: Path
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opening it takes minutes of processor time."""
+    opened: list[str] = []
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda path, **_: opened.append(path))
 
     def adds(folder: Path) -> None:
         path = folder / "tokenizer.json"
@@ -254,9 +257,8 @@ def test_a_tokenizer_of_200_000_added_tokens_is_refused_before_it_is_opened(
         ]
         path.write_text(json.dumps(known))
 
-    began = time.process_time()
     with pytest.raises(
         ConfigError, match=r"2000[0-9]* entries in added_tokens; 20000 are the most"
     ):
         load_tokenizer(damaged(whole, tmp_path, adds), field=FIELD)
-    assert time.process_time() - began < 5.0
+    assert opened == []

@@ -84,7 +84,7 @@ class Worker(Timed):
     @updates
     def work(self, gate):
         """Wait for the others."""
-        gate.wait(5)
+        gate.wait(600)
 
 
 def test_threads_overlap_in_a_timeline():

@@ -29,14 +29,15 @@ def test_functions_run_in_the_thread_that_waits_and_give_their_results() -> None
 
 def test_a_call_that_nobody_awaits_any_more_does_not_keep_the_thread() -> None:
     """The first function runs on while the coroutine ends; the second still waits then."""
-    caller = CallingThread()
+    caller, released = CallingThread(), threading.Event()
 
     async def work() -> str:
-        first = asyncio.create_task(caller(time.sleep, 0.5))
+        first = asyncio.create_task(caller(released.wait, 600))
         await asyncio.sleep(0.1)
         second = asyncio.create_task(caller(time.sleep, 0.0))
         await asyncio.sleep(0.1)
         assert not (first.done() or second.done())
+        threading.Timer(0.3, released.set).start()
         return "ended"
 
     with ThreadPoolExecutor(1) as thread:

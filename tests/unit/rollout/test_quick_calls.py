@@ -21,7 +21,7 @@ from colearn.rollout.quick_calls import QuickCalls
 
 SLOW = 0.2
 """Seconds, many times the duration of a quick call."""
-PATIENCE = 10.0
+PATIENCE = 600.0
 
 
 def run(work: Callable[[Beside], Coroutine[Any, Any, Any]]) -> Any:
@@ -159,10 +159,13 @@ def test_while_the_calling_thread_is_blocked_other_functions_run_in_threads_at_o
 
 
 def test_a_slow_call_that_outlives_the_coroutine_does_not_keep_the_thread() -> None:
+    released = threading.Event()
+
     async def work(calls: Beside) -> None:
-        running = asyncio.create_task(calls(slow))
+        running = asyncio.create_task(calls(released.wait, PATIENCE))
         await asyncio.sleep(SLOW / 10)
         assert not running.done()
+        threading.Timer(SLOW, released.set).start()
         raise LookupError
 
     def ends() -> None:
@@ -242,7 +245,7 @@ def test_a_call_in_a_thread_that_raises_stop_iteration_is_answered() -> None:
 
     async def called() -> None:
         with ThreadPoolExecutor(1) as pool:
-            await asyncio.wait_for(run_in(pool, empty), 5)
+            await asyncio.wait_for(run_in(pool, empty), 600)
 
     with pytest.raises(RuntimeError, match=r"^raised StopIteration\('empty'\)$"):
         asyncio.run(called())

@@ -64,7 +64,7 @@ PROGRAMS = {**NO_BLOCK, **DOES_NOT_RUN, **FAILS, **PRINTS_NO_ANSWER}
 
 def seconds(name):
     """Little for what fails whether it is stopped or not; enough for what ends well."""
-    return 0.6 if name in FAILS else 10.0
+    return 0.6 if name in FAILS else 600.0
 
 
 def ids(answers):

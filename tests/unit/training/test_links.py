@@ -49,7 +49,7 @@ def test_a_loss_is_told_while_another_process_waits_for_the_lost_one() -> None:
     told, gave_up = threading.Event(), []
 
     def waits(*_: Any) -> None:
-        gave_up.append(not told.wait(30))
+        gave_up.append(not told.wait(600))
 
     def lost(*_: Any) -> None:
         raise ModelLost("the worker has ended")
