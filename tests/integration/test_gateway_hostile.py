@@ -115,7 +115,7 @@ def test_a_failure_is_in_the_record():
 
 
 def test_an_episode_holds_64_waiting_requests():
-    task = gateway(timeout=30.0)
+    task = gateway(timeout=600.0)
     live = task.server.at(task.reset("honest", RNG).episode)
     body = parse(b'{"messages": [{"role": "user", "content": "a"}]}')
     for _ in range(63):  # one more is the program's own
@@ -127,7 +127,7 @@ def test_an_episode_holds_64_waiting_requests():
 
 def test_a_request_whose_client_has_just_left_can_be_answered():
     """Its handler is cancelled before it withdraws the request; the rollout answers in between."""
-    task = gateway(timeout=30.0)
+    task = gateway(timeout=600.0)
     live = task.server.at(task.reset("honest", RNG).episode)
     asked = live.ask("two", parse(b'{"messages": [{"role": "user", "content": "a"}]}'))
 
@@ -145,16 +145,16 @@ def test_a_request_whose_client_has_just_left_can_be_answered():
 def test_connections_without_end_cost_their_own_programs(monkeypatch):
     """A program holds more connections than there may be; another one's stay open."""
     monkeypatch.setattr(connections, "MOST", 40)
-    task = gateway(timeout=30.0)
+    task = gateway(timeout=600.0)
     live = task.server.at(task.reset("honest", RNG).episode)
     url = f"{task.server.endpoints(live)['two']}/models"
     address = urlsplit(url)
     with httpx.Client() as client:
         assert client.get(url).status_code == 200
         flood = [socket.create_connection((address.hostname, address.port)) for _ in range(90)]
-        time.sleep(0.2)
+        while sum(_closed(one) for one in flood) < 50:
+            time.sleep(0.05)
         assert client.get(url).status_code == 200
-        assert sum(_closed(one) for one in flood) >= 50
         for one in flood:
             one.close()
     live.close()

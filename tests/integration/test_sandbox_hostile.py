@@ -149,7 +149,7 @@ if child:
 print(total, flush=True)
 if child == 0: os._exit(0)
 """
-    limits = Limits(seconds=30.0, processes=4, memory_mb=512)
+    limits = Limits(seconds=600.0, processes=4, memory_mb=512)
     text = run_program(program, limits=limits).text
     totals = [int(line) for line in text.split()]
     assert 1 < len(totals) <= 4

@@ -172,8 +172,8 @@ def test_an_interruption_cancels_the_requests(
 ) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     server.silent = True
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         generator.generate(ASKED)
     server.silent = False
     assert len(generator.generate(ASKED)[0]) == 3

@@ -471,7 +471,7 @@ def test_a_hostile_answer_is_one_line_and_little_memory(
     endpoint: ScriptedEndpoint, kind: str
 ) -> None:
     endpoint.faults = [lambda _: HOSTILE[kind]()]
-    with agent(endpoint, timeout=30.0) as remote:
+    with agent(endpoint, timeout=600.0) as remote:
         talk = remote.conversation()
         with pytest.raises(RemoteError) as lost:
             talk.act("hi")
@@ -515,6 +515,6 @@ def test_no_more_than_the_longest_answer_is_read(endpoint: ScriptedEndpoint) -> 
             yield b" " * 2**20
 
     endpoint.faults = [lambda _: StreamingResponse(parts(), media_type="application/json")]
-    with agent(endpoint, timeout=30.0) as remote, pytest.raises(Refused, match="longer than"):
+    with agent(endpoint, timeout=600.0) as remote, pytest.raises(Refused, match="longer than"):
         remote.conversation().act("hi")
     assert sent < 64 * 2**20  # what sockets and the server hold is beyond the client

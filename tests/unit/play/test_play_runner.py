@@ -57,7 +57,7 @@ def played(
     **evaluation: Any,
 ) -> Played:
     agents = {
-        name: AsyncRemoteAgent(server.url, name=name, timeout=5.0, retries=retries)
+        name: AsyncRemoteAgent(server.url, name=name, timeout=600.0, retries=retries)
         for name, server in servers.items()
     }
     settings = EvaluationSettings(**evaluation)
