@@ -186,9 +186,8 @@ def _of_torch(torch: Any) -> tuple[Switch, ...]:
 
 def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
     main = threading.current_thread() is threading.main_thread()
-    errors = Switch("numpy.seterr", np.geterr, lambda before: np.seterr(**before))
     filters = _WIDE_FILTERS if importing else _FILTERS
-    return (*_of_torch(torch), errors, _FOLDER, filters, *(_SIGNALS if main else ()))
+    return (*_of_torch(torch), *_NUMPY, _FOLDER, filters, *(_SIGNALS if main else ()))
 
 
 @cache
@@ -198,7 +197,7 @@ def _backends(torch: Any) -> tuple[Switch, ...]:
         *(("cudnn", name) for name in ("enabled", "deterministic", "benchmark", "allow_tf32")),
         ("mkldnn", "enabled"),
     )
-    return tuple(
+    attributes = (
         Switch(
             f"torch.backends.{module}.{name}",
             partial(getattr, getattr(torch.backends, module), name),
@@ -206,6 +205,16 @@ def _backends(torch: Any) -> tuple[Switch, ...]:
         )
         for module, name in places
     )
+    cuda = torch.backends.cuda
+    attentions = (
+        Switch(
+            f"torch.backends.cuda.enable_{name}_sdp",
+            getattr(cuda, f"{name}_sdp_enabled"),
+            getattr(cuda, f"enable_{name}_sdp"),
+        )
+        for name in ("flash", "mem_efficient", "math", "cudnn")
+    )
+    return (*attributes, *attentions)
 
 
 @cache
@@ -274,7 +283,8 @@ def _switch_of(number: signal.Signals) -> Switch:
     return Switch(f"the handler of {number.name}", lambda: _signal.getsignal(number), put_back)
 
 
-_SIGNALS = tuple(_switch_of(number) for number in (signal.SIGINT, signal.SIGTERM))
+_SIGNALS = tuple(map(_switch_of, (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)))
+"""While SIGCHLD is ignored, no program has an exit status, and the sandbox's seem to never end."""
 
 
 def _folder() -> str | None:
@@ -310,6 +320,14 @@ def _put_back_wide_filters(before: list[Any]) -> None:
     _put_back_filters([one for one in warnings.filters if one in before or one not in wide])
 
 
+_NUMPY = (
+    Switch("numpy.seterr", np.geterr, lambda before: np.seterr(**before)),
+    Switch(  # texts of arrays in observations depend on it
+        "numpy.set_printoptions",
+        np.get_printoptions,
+        lambda before: np.set_printoptions(**before),
+    ),
+)
 _FOLDER = Switch("the current folder", _folder, _go_back)
 _FILTERS = Switch("warnings.filters", lambda: list(warnings.filters), _put_back_filters)
 _WIDE_FILTERS = Switch("warnings.filters", _wide_filters, _put_back_wide_filters)

@@ -54,6 +54,10 @@ CALLS: dict[str, tuple[Callable[[], object], Read]] = {
         lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         lambda: signal.getsignal(signal.SIGINT),
     ),
+    "the handler of SIGCHLD": (
+        lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        lambda: signal.getsignal(signal.SIGCHLD),
+    ),
 }
 SLOW: dict[str, tuple[Callable[[], object], Read]] = {
     "torch.set_num_threads": (
@@ -72,7 +76,12 @@ SLOW: dict[str, tuple[Callable[[], object], Read]] = {
         lambda: setattr(torch.backends.mkldnn, "enabled", False),
         lambda: torch.backends.mkldnn.enabled,
     ),
+    "torch.backends.cuda.enable_math_sdp": (
+        lambda: torch.backends.cuda.enable_math_sdp(False),
+        torch.backends.cuda.math_sdp_enabled,
+    ),
     "numpy.seterr": (lambda: np.seterr(divide="raise"), np.geterr),
+    "numpy.set_printoptions": (lambda: np.set_printoptions(precision=1), np.get_printoptions),
 }
 
 
@@ -91,12 +100,14 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_autocast_enabled("cpu", False)
     torch.backends.cudnn.deterministic = False
     torch.backends.mkldnn.enabled = True
+    torch.backends.cuda.enable_math_sdp(True)
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")
     signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("name", CALLS)
