@@ -12,6 +12,8 @@ _COLUMNS = {
     for ending in ("", "s")
 }
 """Columns and message fields in which other trainers pass media to a model."""
+_NAMED = re.compile(r"(image|video|audio)s?(?:_?(?:url|uri|path|file|base64|b64|bytes|data)s?)?")
+"""Names of columns, in lower case, whose text is media or the address of media."""
 _WORDS = re.compile(r"image|img|picture|photo|figure|screenshot|video|audio")
 """What names of columns with media contain."""
 _PARTS = ("image", "video", "audio", "input_image", "input_audio", "image_url", "video_url")
@@ -26,14 +28,15 @@ def media_problem(row: Any, *, by_name: bool = True) -> str | None:
     end of an error message that begins with the row's place; None if there is none.
 
     These are parts of messages, media in a column whose name speaks of them, and, with `by_name`,
-    any text in a column `image`, which may be the address of an image. Media in another column are
-    arguments of reward functions.
+    any text in a column such as `image` or `image_url`, which may be the address of an image. Media
+    in another column are arguments of reward functions.
     """
     for name, value in row.items() if isinstance(row, Mapping) else ():
         kind = _part(value)
         if isinstance(name, str) and kind is None:
-            if by_name and name in _COLUMNS and _is_filled(value):
-                kind = _COLUMNS[name]
+            named = _NAMED.fullmatch(name.lower()) if by_name else None
+            if named and _is_filled(value):
+                kind = _COLUMNS[named[1]]
             elif _WORDS.search(name.lower()):
                 kind = _stored(value)
         if kind is not None:

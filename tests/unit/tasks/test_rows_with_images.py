@@ -34,6 +34,10 @@ URL = "data:image/png;base64," + base64.b64encode(png()).decode()
 IN_JSON = {
     "a path under the name image": {"image": "a.png"},
     "several paths": {"images": ["a.png", "b.png"]},
+    "a path under the name Image": {"Image": "a.png"},
+    "an address": {"image_url": "https://example.org/a.png"},
+    "a column of paths": {"audio_paths": ["a.wav"]},
+    "text of base 64": {"image_base64": "iVBORw0KGgo="},
     "a data address": {"figure": URL},
     "a stored file": {"figure": {"bytes": None, "path": "a.png"}},
     "a stored file in a list": {"figures": [{"bytes": "iVBOR", "path": None}]},
