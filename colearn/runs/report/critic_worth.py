@@ -206,8 +206,11 @@ def _of_one_turn(turn: TurnSummary, judged_part: str, joint: str) -> str:
     ceiling = turn.ceiling
     if turn.explained is None:
         return "all returns were equal"
+    interval = "" if ceiling is None else "[{}, {}]".format(*map(show_number, ceiling[1:]))
     if ceiling is None:
         can = "how much a critic can explain is unknown, because no joint history occurred twice"
+    elif ceiling[0] < WORTHWHILE < ceiling[2]:
+        can = f"how much a critic can explain is uncertain, {interval}"
     elif ceiling[0] <= 0:
         can = "a critic can explain none of it"
     elif ceiling[0] < WORTHWHILE:
@@ -217,9 +220,9 @@ def _of_one_turn(turn: TurnSummary, judged_part: str, joint: str) -> str:
     reached = turn.explained.mean
     share = show_mean(turn.explained)
     did = f"this critic explains {f'up to {share}' if reached > 0 else 'none of it'}"
-    if ceiling is not None and reached > max(ceiling[2], 0.0):
-        low, high = map(show_number, ceiling[1:])
-        did += f", which is above the interval of what can be explained, [{low}, {high}]"
+    if ceiling is not None and reached > max(ceiling[0], 0.0):
+        where = "above" if reached > max(ceiling[2], 0.0) else "within"
+        did += f", which is {where} the interval of what can be explained, {interval}"
     most = 1.0 if ceiling is None else ceiling[0]
     if most >= WORTHWHILE and reached < LEAST_EXPLAINED * most:
         did += f", so {judged_part} does not test whether a critic helps"

@@ -171,7 +171,8 @@ def _other_metrics(summary: Summary) -> ResultTable:
 def _always_zero(summary: Summary, name: str) -> bool:
     """Whether a metric is 0 in every evaluation that reports it."""
     key = f"metrics.{name}"
-    return all(value in (0, None) for run in summary.runs for value in run.evaluations.get(key, ()))
+    values = {value for run in summary.runs for value in run.evaluations.get(key, ())}
+    return values - {None} == {0}
 
 
 def _objective(summary: Summary) -> ResultTable:

@@ -150,6 +150,29 @@ def test_a_critic_beyond_the_measured_ceiling_is_told_as_such() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("explained", "ceiling", "end"),
+    [
+        (
+            0.5,
+            (-0.1, -0.9, 0.8),
+            "; how much a critic can explain is uncertain, [-0.9, 0.8]; this critic explains up to "
+            "0.5, which is within the interval of what can be explained, [-0.9, 0.8].",
+        ),
+        (
+            0.6,
+            (0.5, 0.3, 0.7),
+            "; a critic can explain up to 0.5 of it; this critic explains up to 0.6, which is "
+            "within the interval of what can be explained, [0.3, 0.7].",
+        ),
+    ],
+)
+def test_a_ceiling_is_told_with_its_interval_where_the_estimate_alone_contradicts_the_critic(
+    explained: float, ceiling: tuple[float, float, float], end: str
+) -> None:
+    assert judged("x", [summary(0, explained, ceiling)], 2.0).endswith(end)
+
+
 def test_turns_of_one_judgement_are_named_together() -> None:
     turns = [summary(turn, -0.1, NONE) for turn in (0, 1, 2)]
     assert judged("x", [*turns, summary(3, None, None)], 2.0).endswith(

@@ -348,11 +348,12 @@ def test_a_metric_that_is_always_0_is_named_and_has_no_rows(tmp_path: Path) -> N
     fabricated.write_run(run, "magrpo", 0)
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     for number, line in enumerate(lines):
-        line["metrics"] |= {"reopened_edited": 0.0, "once": float(number == 4)}
+        line["metrics"] |= {"reopened_edited": 0.0, "once": float(number == 4), "unknown": None}
     fabricated.write_jsonl(run / "metrics.jsonl", lines)
     alone = write_report(tmp_path).read_text(encoding="utf-8")
     assert "Zero in every evaluation: reopened_edited." in alone
     assert "reopened_edited before" not in alone and "once before" in alone
+    assert "unknown before" in alone, "a metric without a value is not 0"
 
 
 def test_a_run_that_goes_on_has_a_page_of_its_curves_so_far(tmp_path: Path) -> None:
