@@ -13,6 +13,7 @@ import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.contract.types import Observation, Outcome
 from colearn.errors import ConfigError, TaskError
+from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
 
 from ..checks import check_whole
@@ -193,6 +194,11 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState]):
             raise TaskError(
                 f"task.url: {self.url} paid no number for {which} (OpenEnv sends None, NaN and "
                 "infinities alike); let the environment pay a finite number, such as 0.0"
+            )
+        if answer.reward is None:
+            note_once(
+                f"task.url: {self.url} paid no number for an action; this counts as 0 before its "
+                "first number (OpenEnv sends None, NaN and infinities alike)"
             )
         return opening + (answer.reward or 0.0)
 

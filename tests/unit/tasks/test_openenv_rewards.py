@@ -11,6 +11,7 @@ import pytest
 
 from colearn.errors import TaskError
 from colearn.tasks.openenv import OpenEnv, session, sessions, task
+from colearn.text.notes import note_once
 
 RNG = np.random.default_rng(0)
 NAN, INFINITY = float("nan"), float("inf")
@@ -79,6 +80,15 @@ def test_an_environment_that_pays_once_at_the_end_has_no_reward_before(play):
     assert play((None, False), (None, False), (None, False), (4, True)) == ([0.0, 0.0, 4.0], 4.0)
     assert play((None, False), (None, False), (True, True)) == ([0.0, 1.0], 1.0)
     assert play((None, False), (None, False), (None, False), horizon=2) == ([0.0, 0.0], 0.0)
+
+
+def test_a_missing_reward_that_counts_as_0_is_noted(play, capsys):
+    note_once.cache_clear()
+    play((None, False), (None, False), (4, True))
+    assert "paid no number for an action; this counts as 0" in capsys.readouterr().err
+    note_once.cache_clear()
+    play((None, False), (0.0, False), (4, True))
+    assert capsys.readouterr().err == ""
 
 
 def test_an_episode_that_has_ended_at_its_reset_is_refused(play):
