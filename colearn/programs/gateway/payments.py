@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from colearn import registry
@@ -39,7 +39,7 @@ def payment(state: GatewayState[Any], paid: Paid) -> Payment:
     return Payment(value=paid.value, actions=actions)
 
 
-def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
+def read_result(result: Any, state: GatewayState[Any], agents: Collection[str]) -> list[Payment]:
     """Converts a program's result to payments.
 
     A number is the team's reward; a mapping has `team` and agents as keys; None pays nothing. The
@@ -53,11 +53,11 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
     if not isinstance(result, Mapping):
         return [Payment(value=number(result, "the result"))]
     payments = []
-    agents = {event.call.name for event in state.events}
+    answered = {event.call.name for event in state.events}
     for name, value in result.items():
         if name == TEAM:
             payments.append(Payment(value=number(value, TEAM)))
-        elif name in agents:
+        elif name in answered:
             actions: Sources = tuple(
                 (event.turn, name)
                 for event in state.events
@@ -66,12 +66,16 @@ def read_result(result: Any, state: GatewayState[Any]) -> list[Payment]:
             payments.append(Payment(value=number(value, name), actions=actions))
         elif not isinstance(name, str):
             raise NoReward(f"a key is a {type(name).__name__}, must be the name of an agent")
+        elif name not in agents:
+            raise NoReward(f"a key is no agent's name; known: {', '.join((TEAM, *agents))}")
         else:
             number(value, name)
     return payments
 
 
-def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Payment]:
+def graded(
+    grade: str | None, result: Any, state: GatewayState[Any], agents: Collection[str]
+) -> list[Payment]:
     """Returns the payments for a program's result or, if `grade` names a function, for the value
     that this function returns for the result.
 
@@ -79,10 +83,10 @@ def graded(grade: str | None, result: Any, state: GatewayState[Any]) -> list[Pay
     Exceptions that are raised while the result is read or graded are not caught.
     """
     if grade is None:
-        return read_result(result, state)
+        return read_result(result, state, agents)
     value = registry.own_function(grade, "task.grade")(copied(state.item), result)
     try:
-        return read_result(value, state)
+        return read_result(value, state, agents)
     except NoReward as error:
         raise TaskError(f"task.grade: {error}") from None
 

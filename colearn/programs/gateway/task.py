@@ -334,7 +334,7 @@ class Gateway(RecordedTask[Any, State]):
         if not live.ended:
             return []  # cut off at the horizon
         try:
-            return graded(self.grade, live.result, state)
+            return graded(self.grade, live.result, state, self.agents)
         except (ColearnError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - its objects run code of their own

@@ -9,7 +9,7 @@ import pytest
 from colearn.contract.types import Observation
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.programs.gateway.contexts import Context, read_request
-from colearn.programs.gateway.payments import payment, read_result
+from colearn.programs.gateway.payments import NoReward, payment, read_result
 from colearn.programs.gateway.program_run import Paid, ProgramRun
 from colearn.programs.gateway.state import GatewayCall, GatewayState
 from colearn.programs.gateway.task import Gateway
@@ -39,11 +39,18 @@ def answered(*agents: str) -> GatewayState[Any]:
     return GatewayState(item="owl", turn=len(agents), events=events)
 
 
+AGENTS = ("one", "two", "three")
 STATE = answered("one", "two", "one")
 
 
+def test_a_returned_reward_of_an_unknown_agent_is_no_reward() -> None:
+    assert read_result({"three": 1.0}, STATE, AGENTS) == [], "it gave no answer in this episode"
+    with pytest.raises(NoReward, match=r"^a key is no agent's name; known: team, one, two, three$"):
+        read_result({"on": 1.0}, STATE, AGENTS)
+
+
 def test_a_returned_reward_of_an_agent_is_for_all_its_actions_and_no_others() -> None:
-    paid = read_result({"team": 1.0, "one": 2.0, "two": 3.0}, STATE)
+    paid = read_result({"team": 1.0, "one": 2.0, "two": 3.0}, STATE, AGENTS)
     assert paid == [
         Payment(value=1.0),
         Payment(value=2.0, actions=((0, "one"), (2, "one"))),
