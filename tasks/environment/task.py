@@ -23,7 +23,7 @@ from colearn.deploy.client.protocol.tool_call_text import (
     read_calls,
     write_response,
 )
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, TaskError
 from colearn.registry.given import settled
 from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
@@ -207,7 +207,12 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
             after = replace(after, results=(*state.results, results))
             if not results:
                 values = [*live.rewards(), *self._scored(live, after)]
-                reward = weighted_sum([1.0] * len(values), values) if values else 0.0
+                if not values:
+                    raise TaskError(
+                        f"task.reward: '{self.factory}' has no method get_reward, so that nothing "
+                        "pays; add it, or name a function"
+                    )
+                reward = weighted_sum([1.0] * len(values), values)
                 return Outcome(state=replace(after, reward=reward), reward=reward, done=True)
             episode.pop_all()
         self._keep(after, live)

@@ -144,6 +144,11 @@ def test_a_reward_of_none_is_not_scored_unless_a_function_scores_the_episode(tmp
     assert outcome.reward is None and none.metrics(outcome.state)["reward"] is None
 
 
+def test_an_environment_that_nothing_scores_is_refused():
+    with pytest.raises(TaskError, match=r"^task\.reward: '.*:Silent' has no method get_reward"):
+        play(Environment(mine("Silent")), "done")
+
+
 def test_a_reward_that_is_not_finite_is_one_line(tmp_path):
     with pytest.raises(TaskError, match=r"^task\.factory: get_reward of '.*:Odd' returned inf"):
         play(odd(tmp_path, {"pays": "inf"}), "done")
