@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import signal
 import warnings
 from typing import get_args
 
@@ -24,6 +25,11 @@ def check_mechanism(mechanism: Mechanism) -> None:
 
     Bubblewrap is probed once. `unsafe` always works and warns.
     """
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # for example by what started this one
+        raise ConfigError(
+            "sandbox: this process ignores SIGCHLD, so that no program has an exit status and each "
+            "seems to exceed its time; start it with the default handler"
+        )
     if mechanism == "unsafe":
         warnings.warn(
             "sandbox: 'unsafe' limits time and memory only; programs see your files and network",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from colearn.errors import ConfigError
 from colearn.programs.sandbox import (
     Limits,
+    Mechanism,
     Output,
     check_mechanism,
     mechanism,
@@ -57,6 +59,16 @@ def test_unsafe_is_had_by_its_name_only_and_warns() -> None:
 def test_bubblewrap_is_not_replaced_where_it_is_missing() -> None:
     with pytest.raises(ConfigError, match="install bubblewrap"):
         check_mechanism("bwrap")
+
+
+@pytest.mark.parametrize("name", ["bwrap", "unsafe"])
+def test_a_process_that_ignores_the_ends_of_programs_is_refused(name: Mechanism) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(ConfigError, match=r"^sandbox: this process ignores SIGCHLD"):
+            check_mechanism(name)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_a_misspelt_mechanism_is_refused() -> None:
