@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from colearn.entry.cli import main
 
 TASK = """
 import random
@@ -53,7 +54,7 @@ class DrawsAtImport(Mine):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mine")
-    (folder / "mine.py").write_text(TASK)
+    (folder / "between_processes.py").write_text(TASK)
     return folder
 
 
@@ -65,13 +66,16 @@ def folder(tmp_path_factory):
         ("DrawsAtImport", "task.global_info: the text at turn 0 of item"),
     ],
 )
-def test_what_differs_between_processes_is_one_line(folder, name, told):
-    command = [sys.executable, "-m", "colearn", "check", f"mine:{name}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+def test_what_differs_between_processes_is_one_line(folder, name, told, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["colearn", "check", f"between_processes:{name}"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    out, err = capsys.readouterr()
     if told is None:
-        assert done.returncode == 0
-        assert done.stdout.splitlines()[0] == "mine:Mine: holds the contract"
+        assert stop.value.code == 0
+        assert out.splitlines()[0] == "between_processes:Mine: holds the contract"
         return
-    assert done.returncode == 2
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert stop.value.code == 2
+    [line] = [line for line in err.splitlines() if line.startswith("error: ")]
     assert line.startswith(f"error: {told}") and " differs between processes; let all " in line

@@ -99,9 +99,14 @@ def test_the_written_test_passes(folder: Path) -> None:
     assert "3 passed" in out
 
 
-def test_the_written_task_is_found_and_holds_the_contract(folder: Path) -> None:
-    out = python(folder, "-m", "colearn", "check", "night_shift:NightShift")
+def test_the_written_task_is_found_and_holds_the_contract(
+    colearn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    code, out, _ = colearn("check", "night_shift:NightShift")
+    sys.modules.pop("night_shift", None)
     first, second = out.splitlines()
+    assert code == 0
     assert first == "night_shift:NightShift: holds the contract"
     assert second.startswith("random play: return ")
 
