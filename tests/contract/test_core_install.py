@@ -40,7 +40,7 @@ for name in registry.names("tasks"):
 def matches(prompts, completions, colour, **kwargs):
     return [float(said.strip() == right) for said, right in zip(completions, colour)]
 
-tiny = {"path": "embedded-tiny"}
+tiny = {"path": "embedded-tiny-untrained"}
 compared = colearn.compare(
     {"name": "dataset", "agents": ["draft", "final"], "words": ["red", "blue"]},
     "compared",

@@ -119,9 +119,9 @@ def test_the_table_of_metrics_has_those_of_a_run(tmp_path: Path) -> None:
                 "name": "collm_cc",
                 "loss": {"clip": 0.2, "kl": 0.1, "entropy": 0.1, "importance_cap": 2.0},
             },
-            "models": {"*": {"path": "embedded-tiny", "learning_rate": 1e-3}},
+            "models": {"*": {"path": "embedded-tiny-untrained", "learning_rate": 1e-3}},
             "agents": {"*": {"sampling": {"max_tokens": 2}}},
-            "critic": {"path": "embedded-tiny", "learning_rate": 1e-3},
+            "critic": {"path": "embedded-tiny-untrained", "learning_rate": 1e-3},
             "train": {"environment_steps": 8, "episodes": 4, "epochs": 2},
             "evaluation": {"exact": True, "episodes": 4},
         }

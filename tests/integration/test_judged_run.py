@@ -23,7 +23,7 @@ def config(tmp_path, monkeypatch):
     data.write_text("\n".join(json.dumps({"prompt": f"paint {k}"}) for k in range(10)))
     with ScriptedEndpoint(speak=likes_blue).serving() as server:
 
-        def write(steps):
+        def write(steps, model="embedded-tiny"):
             return load_config(
                 {
                     "task": {
@@ -33,7 +33,7 @@ def config(tmp_path, monkeypatch):
                         "words": ["red", "blue", "gold", "green"],
                     },
                     "algorithm": {"name": "grpo", "rollout": {"k": 8}},
-                    "models": {"*": {"path": "embedded-tiny", "learning_rate": 1e-2}},
+                    "models": {"*": {"path": model, "learning_rate": 1e-2}},
                     "agents": {"*": {"sampling": {"max_tokens": 3}}},
                     "train": {"environment_steps": steps, "episodes": 4},
                     "evaluation": {"every": 100},
@@ -55,7 +55,7 @@ def test_a_run_learns_what_the_judge_likes_and_its_costs_are_in_its_record(confi
 def test_a_judge_without_a_readable_score_is_seen_in_the_metrics_of_an_evaluation(config, tmp_path):
     write, server = config
     server.speak = lambda messages, seed: "It is wrong in 2 places"
-    judged = write(16)
+    judged = write(16, "embedded-tiny-untrained")
     judged.task.settings["reward"] |= {"failure_reward": 0.25, "retries": 1}
     record = Experiment(judged, tmp_path / "run").run()
     assert record.last["reward_judge_unreadable"] == 2.0  # both attempts at the held-out row

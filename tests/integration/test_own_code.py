@@ -32,7 +32,7 @@ CONFIG = """
 task:
   {name: "mytask:Mine", prompt: compact, font: small, horizon: 1, strings: [A], test_strings: [E]}
 algorithm: {name: magrpo, rollout: {k: 2}}
-models: {"*": {path: embedded-tiny}}
+models: {"*": {path: embedded-tiny-untrained}}
 agents: {"*": {sampling: {max_tokens: 2}}}
 train: {environment_steps: 4, episodes: 1}
 """

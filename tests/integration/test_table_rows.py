@@ -11,7 +11,13 @@ from colearn.config import load_config
 from colearn.runs.comparison.plan import config_of
 from colearn.training.loop import Experiment
 
-SMALL = {"train.episodes": 2, "train.epochs": 1, "train.minibatch": None, "evaluation.episodes": 2}
+SMALL = {
+    "train.episodes": 2,
+    "train.epochs": 1,
+    "train.minibatch": None,
+    "evaluation.episodes": 2,
+    "evaluation.repeats": 1,
+}
 ROWS = {
     "tiny/search_mhgpo": {"single_grpo": 1, "mhgpo": 1},
     "tiny/search_loop": {"mappo_independent": 4},
@@ -21,10 +27,11 @@ ROWS = {
 
 
 def small(name: str, label: str) -> dict[str, object]:
-    """The row with `embedded-tiny` models, for one update of two episodes."""
+    """The row with `embedded-tiny-untrained` models, for one update of two episodes."""
     row = config_of(load_config(name), label).model_dump(mode="json")
-    models = {model: {**chosen, "path": "embedded-tiny"} for model, chosen in row["models"].items()}
-    critic = row["critic"] and {**row["critic"], "path": "embedded-tiny"}
+    tiny = {"path": "embedded-tiny-untrained"}
+    models = {model: {**chosen, **tiny} for model, chosen in row["models"].items()}
+    critic = row["critic"] and {**row["critic"], **tiny}
     return {**row, "models": models, "critic": critic}
 
 

@@ -12,13 +12,6 @@ from colearn.runs.record import open_run
 from colearn.training.loop import Experiment
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tensor]:
     """Weights after 20 updates."""
     model = {"path": "embedded-tiny", "learning_rate": 1e-3}
