@@ -3,6 +3,7 @@ which tests are the fast tier: `pytest -m fast -n 2`, within a minute on two cor
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "helpers"))
@@ -22,6 +24,8 @@ sys.path.insert(0, str(HERE / "helpers"))
 import deprecations  # noqa: E402 - a module of helpers/
 
 deprecations.install()
+# a process runs one command; here building the commands took longer than most cases of them
+typer.main.get_command = functools.cache(typer.main.get_command)
 FAST = {HERE / "integration" / f"test_{name}.py" for name in ("learning", "updater")}
 """Beside the unit tests: what an update does, by hand, and that teams learn by it."""
 NOT_FAST = {

@@ -13,11 +13,9 @@ from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
-import typer
 import yaml
 from tiny import register, save_model
 
-import colearn.entry.cli as command_line
 from colearn import __version__
 from colearn.entry.cli import main
 from colearn.runs.record import ComparisonEntry, ComparisonFolder, ComparisonRecord
@@ -38,7 +36,6 @@ ODD = ("\u202egnp", "ключ", "a b", "💥", "", "x" * 3000, "new\nline", "\x0
 WRONG = ([], {}, [[]], {"a": {"b": 1}}, "word", "💥", "1e", [1, "a"], "null ", float("nan"))
 NUMBERS = (-1, -(10**30), float("inf"), float("-inf"), float("nan"))
 
-COMMAND_LINE = typer.main.get_command(command_line.app)
 
 Case = tuple[str, bytes]
 
@@ -174,8 +171,6 @@ def colearn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     register(monkeypatch, notes="tiny:Notes")
-    # one and the same command line for all: to build it takes longer than most mistakes
-    monkeypatch.setattr(command_line, "app", COMMAND_LINE)
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["colearn", *map(str, arguments)])

@@ -14,18 +14,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
 from file_readers import Reader, readers
 from malformed_files import Damage
 from tiny import register, save_model
 
-import colearn.entry.cli as command_line
 from colearn.entry.cli import main
 from colearn.estimate import estimate
 from colearn.estimate.phases import Passes
 
 LONGEST = 1000
-COMMAND_LINE = typer.main.get_command(command_line.app)
 READERS = {reader.name: reader for reader in readers()}
 Command = Callable[..., tuple[int, str]]
 
@@ -38,7 +35,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     register(monkeypatch, notes="tiny:Notes")
-    monkeypatch.setattr(command_line, "app", COMMAND_LINE)  # building it takes longer than a case
     monkeypatch.setattr("colearn.estimate.estimate", partial(estimate, rehearsed=Passes()))
 
     def run(*arguments: str) -> tuple[int, str]:

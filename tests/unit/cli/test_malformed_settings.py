@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
 from malformed_settings import Wrong, every_setting, of_suite
 from tiny import register, save_model
 
-import colearn.entry.cli as command_line
 from colearn.entry.cli import main
 
-COMMAND_LINE = typer.main.get_command(command_line.app)
 Command = Callable[..., tuple[int, str]]
 
 
@@ -38,7 +35,6 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     register(monkeypatch, notes="tiny:Notes")
-    monkeypatch.setattr(command_line, "app", COMMAND_LINE)  # building it takes longer than a case
 
     def run(*arguments: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["colearn", *map(str, arguments)])
