@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from colearn.config import load_config
 from colearn.contract import Headline, Measured, StartEvent, UpdateEvent
+from colearn.training.loop import Experiment
 from tests.helpers.tiny import Notes, save_model
 from tests.helpers.wandb_file import history
 from tests.integration.test_objects import SETTINGS
@@ -48,9 +50,7 @@ def stop(self, event):
         os.kill(os.getpid(), getattr(signal, number))
 
 setattr(Stops, method, stop)
-sets = {}
-if number != "none":
-    sets["run.callbacks"] = [colearn.registry.given.give(Stops(), "Stops")]
+sets = {"run.callbacks": [colearn.registry.given.give(Stops(), "Stops")]}
 try:
     Experiment(load_config(config, sets), out, resume=resume == "resume").run()
 except Interrupted:
@@ -58,17 +58,21 @@ except Interrupted:
 """
 
 
-def run(config: Path, out: Path, *, stop: tuple[str, int, str] | None, resume: bool = False) -> int:
-    method, iteration, number = stop or ("on_start", -1, "none")
+OFFLINE = {
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+    "WANDB_X_SERVICE_WAIT": "300",  # seconds; on a busy machine, wandb's process starts slowly
+}
+
+
+def run(config: Path, out: Path, *, stop: tuple[str, int, str], resume: bool = False) -> int:
+    method, iteration, number = stop
     words = [str(config), str(out), "resume" if resume else "new", method, str(iteration), number]
-    environment = {
-        **os.environ,
-        "WANDB_MODE": "offline",
-        "WANDB_SILENT": "true",
-        "WANDB_X_SERVICE_WAIT": "300",  # seconds; on a busy machine, wandb's process starts slowly
-    }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, *words],
+        env={**os.environ, **OFFLINE},
+        capture_output=True,
+        text=True,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode
@@ -141,7 +145,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(config: Path) -> Path:
     for package in ("tensorboard", "wandb"):
         pytest.importorskip(package, reason=f"needs the {package} extra")
-    assert run(config, config.parent / "whole", stop=None) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in OFFLINE.items():
+            patch.setenv(name, value)
+        Experiment(load_config(config), config.parent / "whole").run()
+        importlib.import_module("wandb").teardown()  # its other process has written its files
     return config.parent / "whole"
 
 
