@@ -13,7 +13,7 @@ from colearn.training.loop import Experiment
 
 
 def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tensor]:
-    """Weights after 20 updates."""
+    """Weights after 8 updates."""
     model = {"path": "embedded-tiny", "learning_rate": 1e-3}
     settings = {
         "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
@@ -21,12 +21,12 @@ def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tens
         "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
         "critic": model if algorithm == "collm_dc" else None,
-        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 20},
+        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 8},
         "evaluation": {"every": 1000, "episodes": 1},
         "run": {"device": "cpu", "host": {"name": "local", "threads": threads}},
     }
     experiment = Experiment(load_config(settings), folder)
-    assert experiment.run().updates == 20
+    assert experiment.run().updates == 8
     return {
         f"{key}.{name}": weight.clone()
         for key, learner in experiment.team.learners.items()
