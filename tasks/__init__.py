@@ -36,3 +36,12 @@ NAMES = {
     "verifiers": "verifiers:Verifiers",
     "workflow": "colearn.programs.workflow.declared:DeclaredWorkflow",
 }
+PACKAGES = {
+    "open_spiel": ("pyspiel",),
+    "pettingzoo": ("pettingzoo",),
+    "reasoning_gym": ("reasoning_gym",),
+    "textarena": ("textarena",),
+    "verifiers": ("verifiers", "{env}"),
+}
+"""Modules of installed packages that play a task's episodes. `{env}`: the package that the setting
+`env` names."""

@@ -14,11 +14,12 @@ from typing import Any
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
-from colearn.registry import is_target
+from colearn.registry import Kind, installed, is_target
 from colearn.registry.code_files import code_files, files_beside
 from colearn.registry.given import given, is_given, is_here
 from colearn.registry.named_files import CODE, DATA, YAML
 from colearn.registry.object_code import SCRIPT, definition_digest, object_digest, object_files
+from colearn.registry.packages import package_digests
 from colearn.text.notes import note
 
 from .adapter_folder import is_adapter
@@ -34,6 +35,8 @@ ACCEPT = "run.accept_changes=true"
 _INTERPRETER = re.compile(r"python[\d.]*")
 """Names of a program that differs between machines, whose scripts are what a config means."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_REGISTERED: Mapping[str, Kind] = {"task.name": "tasks", "algorithm.name": "algorithms"}
+"""Fields whose names other packages may register."""
 _PASSED_OVER = (
     "base",
     "compare.",
@@ -93,7 +96,10 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
         files = {
             name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
         }
-        if files := files | _definition(text, field):
+        files |= _definition(text, field)
+        if field == "task.name":
+            files |= package_digests(text, run.config.task.settings)
+        if files:
             sources[field] = SourceFiles(text, files)
     return sources
 
@@ -122,6 +128,8 @@ def _files(field: str, text: str, module: str | None) -> dict[str, Path]:
     """The files behind a text that is no model."""
     if module is not None:
         return code_files(module)
+    if (kind := _REGISTERED.get(field)) is not None and text in installed(kind):
+        return code_files(installed(kind)[text].partition(":")[0])
     if is_given(text):
         return object_files(given(text, field)) if is_here(text) else {}
     if is_target(text):

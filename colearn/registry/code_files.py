@@ -34,9 +34,13 @@ def code_files(module: str) -> dict[str, Path]:
     if found is None:
         return {}
     origin, home = found
-    if home.resolve() in _INSTALLED:
-        return _named(home, _modules(origin))
-    return files_beside(origin, home)
+    return package_files(origin) if home.resolve() in _INSTALLED else files_beside(origin, home)
+
+
+def package_files(file: Path) -> dict[str, Path]:
+    """Returns a module's file or, of a package's first file, all modules of the package."""
+    home = file.parents[1 if file.name == "__init__.py" else 0]
+    return _named(home, _modules(file))
 
 
 def is_installed(module: str) -> bool:

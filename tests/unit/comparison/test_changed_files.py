@@ -15,8 +15,9 @@ import pytest
 
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
-from colearn.models.sources import check_sources, compared_sources, sources_of
+from colearn.models.sources import check_sources, compared_sources, first_change, sources_of
 from colearn.registry.code_files import code_files
+from colearn.registry.packages import package_digests
 from colearn.runs.comparison.claim import claim
 from colearn.runs.comparison.launch import launch_jobs, launched_runs
 from colearn.runs.comparison.plan import Plan, make_plan
@@ -378,3 +379,37 @@ def test_a_report_names_a_file_that_only_one_run_has(
         return SimpleNamespace(record=SimpleNamespace(changes=()), folder=folder)
 
     assert changes_between([run(earlier), run(later)], ()) == changes
+
+
+def test_the_installed_package_of_a_task_belongs_to_its_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "pettingzoo", raising=False)
+    (folder / "pettingzoo").mkdir()
+    (folder / "pettingzoo" / "__init__.py").write_text("VERSION = 1\n")
+    before = package_digests("pettingzoo", {})
+    (folder / "pettingzoo" / "__init__.py").write_text("VERSION = 2\n")
+    assert first_change(before, package_digests("pettingzoo", {})) == "pettingzoo"
+
+
+@pytest.mark.parametrize("python", [{}, {"python": sys.executable}])
+def test_an_environment_of_verifiers_belongs_to_the_run_s_files(
+    folder: Path, python: dict[str, str]
+) -> None:
+    settings = {"env": "owner/reverse-text", **python}
+    (folder / "reverse_text.py").write_text("ONE = 1.0\n")
+    before = package_digests("verifiers", settings)
+    (folder / "reverse_text.py").write_text("ONE = 2.0\n")
+    assert first_change(before, package_digests("verifiers", settings)) == "reverse_text"
+
+
+def test_a_python_that_cannot_be_run_has_no_packages(folder: Path) -> None:
+    assert package_digests("verifiers", {"env": "rooms", "python": str(folder / "none")}) == {}
+
+
+def test_the_package_that_registers_a_task_belongs_to_the_run_s_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = resolve(load_config({**settings([0]), "compare": {}}))
+    monkeypatch.setattr("colearn.models.sources.installed", lambda _: {"dataset": "kit:Rows"})
+    assert sources_of(run, {})["task.name"].keys() == {"kit/__init__.py", "kit/scores.py"}
