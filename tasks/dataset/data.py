@@ -109,7 +109,11 @@ def _whole(text: str) -> int:
 
 
 def _number(text: str) -> float:
+    """Parses a number. A column with a number too large for a float, or with a whole number that a
+    float would round, such as an id, stays text."""
     if not _NUMBER.fullmatch(text.strip()) or not isfinite(float(text)):
+        raise ValueError(text)
+    if _WHOLE.fullmatch(text.strip()) and int(text) != float(text):
         raise ValueError(text)
     return float(text)
 

@@ -146,6 +146,13 @@ def test_a_column_with_one_word_is_text_and_its_empty_fields_are_none(tmp_path):
     assert rows == [{"n": "1", "word": "a"}, {"n": "b", "word": None}]
 
 
+def test_a_column_with_a_whole_number_that_a_float_would_round_is_text(tmp_path):
+    rows = columns(tmp_path / "a.csv", "prompt,id\nx,9007199254740993\ny,0.5\n")
+    assert rows == [{"id": "9007199254740993"}, {"id": "0.5"}]
+    rows = columns(tmp_path / "a.csv", "prompt,id\nx,9007199254740993\ny,5\n")
+    assert rows == [{"id": 9007199254740993}, {"id": 5}]
+
+
 def test_a_row_of_a_csv_file_is_named_by_its_line(tmp_path):
     with pytest.raises(ConfigError, match=r"'prompt' of line 4 of .*a\.csv is neither text"):
         columns(tmp_path / "a.csv", 'prompt,note\nx,"two\nlines"\n,\n')
