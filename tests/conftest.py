@@ -34,7 +34,7 @@ NOT_FAST = {
         *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
         *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
         *("coder_tester", "debate", "depth", "house_build", "machine", "malformed"),
-        *("malformed_answers", "malformed_files", "math_duo", "propose", "registry"),
+        *("malformed_answers", "malformed_files", "math_duo", "estimated_placement", "registry"),
         *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
         *("output", "reasoning_gym", "reasoning_gym_answers"),
         *("critic_worth", "repeats", "result_html"),

@@ -32,6 +32,7 @@ from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import Passes, Phases
+from .placement import place
 from .script import probed_items, read_scripts
 from .speed import device_name, known_speeds
 from .work import Totals, Updates, plan_updates
@@ -57,12 +58,13 @@ class IterationBounds:
 class Estimate:
     """Memory and work of a resolved run that has not started."""
 
-    given: Config = field(repr=False)
-    """The config before it was resolved."""
     run: ResolvedRun
     processes: int
     machine: Machine | None
     """The machine on which the run will take place; None means this machine."""
+    placement: Mapping[str, str]
+    """Device of each model that the estimate placed on `machine`; empty if the config places them
+    or one device holds them."""
     workers: Sequence[HostWorker]
     """Workers of `run.host`; empty if the run's own processes hold the models."""
     networks: tuple[NetworkMemory, ...]
@@ -82,7 +84,6 @@ class Estimate:
     """None if nothing is learned, a device was not measured, or a generator decodes elsewhere."""
     places: Sequence[Phases] = field(repr=False, compare=False)
     """The passes and phases of the run's own processes, or of each of its workers."""
-    rehearsed: Passes = field(repr=False, compare=False)
 
     @property
     def iterations(self) -> int:
@@ -126,8 +127,8 @@ def estimate(
     """Resolve a run and estimate what each of its `processes` processes needs.
 
     machine: the machine on which the run will take place, by default this one.
-    rehearsed: `Estimate.rehearsed` of an earlier estimate of the same models; the passes that it
-    contains are not rehearsed again.
+    rehearsed: passes of earlier estimates of the same models, which are not rehearsed again; new
+    ones are added.
 
     Nothing is written and no weight is read. Errors: ConfigError or TaskError, as in the run.
     """
@@ -138,14 +139,26 @@ def estimate(
 
 
 def _estimate(
-    given: Config, work: Workload, processes: int, machine: Machine | None, rehearsed: Passes
+    given: Config,
+    work: Workload,
+    processes: int,
+    machine: Machine | None,
+    rehearsed: Passes,
+    placement: Mapping[str, str] = {},
 ) -> Estimate:
+    """placement: devices that are not the config's own, but follow from `machine`."""
     auto = resolve_device("auto").type if machine is None else "cuda"
     run = resolve(given, task=work.task, auto=auto)
     check_evaluation(run)
     config, learns = run.config, run.algorithm.learns
     architectures = Architectures(work.task, given)
     networks = FakeTeamBuilder(run, architectures, machine).build()
+    workers = run.host.workers(run)
+    sharing = workers[0].processes if workers else processes
+    memory = count_networks(run, networks, sharing, machine)
+    if machine is not None and (found := place(run, memory, machine, processes)):
+        placed = given.model_copy(update={"placement": found})
+        return _estimate(placed, work, processes, machine, rehearsed, found)
     probes = probed_items(work.task, work.train)
     scripts = read_scripts(work.task, probes)
     specs = read_specs(run, architectures)
@@ -165,9 +178,6 @@ def _estimate(
     if updates is not None:
         waves["rollout"] = _waves(config.train.episodes, processes, config.train.at_once)
 
-    workers = run.host.workers(run)
-    sharing = workers[0].processes if workers else processes
-    memory = count_networks(run, networks, sharing, machine)
     places: dict[HostWorker, Phases] = {}
     whole = HostWorker("", tuple(networks), gpus=1.0, cpus=None, processes=processes)
     for worker in workers or [whole]:
@@ -203,10 +213,10 @@ def _estimate(
         size = f"up to {steps.joint_actions:,}"
         notes["train.environment_steps"] = large_iteration(size, config.train.environment_steps)
     return Estimate(
-        given=given,
         run=run,
         processes=processes,
         machine=machine,
+        placement=placement,
         workers=workers,
         networks=memory,
         steps=steps,
@@ -222,7 +232,6 @@ def _estimate(
         if updates is None or speeds is None
         else _seconds(places.values(), updates, waves, processes, speeds),
         places=tuple(places.values()),
-        rehearsed=rehearsed,
     )
 
 

@@ -11,7 +11,6 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from .propose import Proposal
 from .run_estimate import Estimate, IterationBounds
 
 
@@ -54,25 +53,10 @@ def _seconds(number: float) -> str:
     return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
 
 
-def proposal_text(proposal: Proposal) -> Text:
-    """Format a placement as command-line arguments, followed by the peak of each device and whether
-    this peak fits the device."""
-    estimate = proposal.estimate
-    if proposal.placement:
-        setting = f"placement={json.dumps(proposal.placement, ensure_ascii=False)}"
-        lines = ["proposed:", f"  --set {shlex.quote(setting)}"]
-    else:
-        lines = [
-            f"proposed, in {estimate.processes} processes, one for each device (torchrun "
-            f"--nproc_per_node {estimate.processes} -m colearn train ...):"
-        ]
-    for device in estimate.capacity:
-        phase = _worst(estimate, device)
-        lines.append(f"  {device}: at most {_peak(estimate, device)}, in the {phase}")
-    lines += _verdict(estimate)
-    if not estimate.too_small:
-        lines.append(time_line(estimate))
-    return Text("\n".join(lines))
+def placement_text(estimate: Estimate) -> Text:
+    """Format the placement as a command-line argument."""
+    setting = f"placement={json.dumps(estimate.placement, ensure_ascii=False)}"
+    return Text(f"base models are placed largest first: --set {shlex.quote(setting)}")
 
 
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
@@ -91,6 +75,8 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
         table.add_row(label, peak, *cells)
         notes.update(_notes(estimate))
         notes.update(f"{label}: {line}" for line in _unfit(estimate))
+        if estimate.placement:
+            notes.add(f"{label}: {placement_text(estimate)}")
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
     return Group(table, caption, *map(Text, sorted(notes)))
 

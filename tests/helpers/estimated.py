@@ -9,8 +9,11 @@ from tiny import register, save_model
 
 from colearn.config import load_config
 from colearn.estimate import Estimate, estimate
+from colearn.estimate.learning import UpdatePass
+from colearn.estimate.ledger import Cost
 from colearn.estimate.machine import Machine
 from colearn.estimate.phases import Passes
+from colearn.estimate.speaking import CallPass
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +52,14 @@ def estimated(model: str, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> An
         return estimate(config, processes=processes, machine=machine, rehearsed=passes)
 
     return run
+
+
+@pytest.fixture
+def no_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the passes over the models, which take most of a dry run's time, as needing nothing."""
+    nothing = Cost(0, 0.0)
+    call, update = CallPass(0, nothing, nothing), UpdatePass(0, nothing)
+    monkeypatch.setattr("colearn.estimate.phases.rehearse_call", lambda *passed: call)
+    monkeypatch.setattr(
+        "colearn.estimate.phases.rehearse_update", lambda *passed, **options: update
+    )

@@ -149,13 +149,18 @@ def _run_suite(suite: SuiteSettings, out: Path, dry_run: bool, machine: Machine 
 def _estimates(title: str, plan: Plan, machine: Machine | None) -> None:
     """Print the estimates of a dry run; writes no files. All seeds have the same needs."""
     from colearn.estimate import estimate
+    from colearn.estimate.phases import Passes
     from colearn.estimate.table import comparison_table
     from colearn.runs.comparison.seeds import seeds_line
     from colearn.runs.over_seeds import can_differ
     from colearn.text.terminal import Terminal
 
     first = {run.algorithm: run.config for run in reversed(plan.runs)}
-    estimates = {label: estimate(first[label], machine=machine) for label in plan.algorithms}
+    passes = Passes()
+    estimates = {
+        label: estimate(first[label], machine=machine, rehearsed=passes)
+        for label in plan.algorithms
+    }
     console = Terminal()
     console.print(comparison_table(title, estimates), highlight=False)
     if len(plan.algorithms) > 1 or not can_differ(plan.seeds, plan.seeds):

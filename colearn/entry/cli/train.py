@@ -115,8 +115,7 @@ def _of_algorithm(settings: Config, algorithm: str, sets: Sequence[str]) -> Conf
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
     """Print the estimate of a dry run; writes no files."""
     from colearn.estimate import estimate
-    from colearn.estimate.propose import propose
-    from colearn.estimate.table import estimate_tables, proposal_text
+    from colearn.estimate.table import estimate_tables, placement_text
     from colearn.runs.record.place import check_place
     from colearn.text.launcher import check_launcher
     from colearn.text.terminal import Terminal
@@ -127,9 +126,8 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
     estimated = estimate(settings, processes=processes, machine=machine)
     console = Terminal()
     console.print(estimate_tables(estimated), highlight=False)
-    proposal = propose(estimated)
-    if proposal is not None:
-        console.print(proposal_text(proposal), highlight=False, soft_wrap=True)
+    if estimated.placement:
+        console.print(placement_text(estimated), highlight=False, soft_wrap=True)
 
 
 def _train(settings: Config, out: Path, resume: bool, watch: bool) -> None:

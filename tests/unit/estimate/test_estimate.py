@@ -346,7 +346,7 @@ def test_the_longest_item_is_counted_wherever_it_stands(estimated: Any) -> None:
     task = {"name": "open_spiel", "prompt": "compact", "test_games": "kuhn_poker"}
     games = [*short, "tic_tac_toe"]
     run = estimated(task=task | {"games": games}, algorithm={"name": "marshal"}, critic=None)
-    task = build_task(run.given)
+    task = build_task(run.run.config)
     *_, longest = probed_items(task, task.items("train"))
     assert len(read_script(task, longest, 0)) == 9, "tic-tac-toe, the fifth"
 

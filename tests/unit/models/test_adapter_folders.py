@@ -22,6 +22,7 @@ from colearn.config import load_config, resolve
 from colearn.deploy.export import export_run
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
+from colearn.estimate.phases import Passes
 from colearn.models.digests import file_digests
 from colearn.models.folders import with_folders
 from colearn.models.load import check_model
@@ -212,9 +213,10 @@ def test_a_critics_path_and_a_dry_run_read_base_and_adapter(
     adapter = save_adapter(tmp_path / "adapter", bases[False], lora())
     run = with_folders(resolve(load_config(settings(bases[False], critic={"path": adapter}))))
     assert run.config.critic.path == merged_folder(adapter, FIELD)
-    one = estimate(load_config(settings(adapter)))
+    passes = Passes()
+    estimate(load_config(settings(adapter)), rehearsed=passes)
     shutil.rmtree(tmp_path / "cache")
-    estimate(load_config(settings(adapter)), rehearsed=one.rehearsed)
+    estimate(load_config(settings(adapter)), rehearsed=passes)
     assert not (tmp_path / "cache").exists(), "a dry run merges nothing"
 
 
