@@ -125,7 +125,7 @@ class Team:
         A late reward (such as a marginal contribution, or a format penalty from a downstream role)
         is credited to the answer that earned it.
 
-        Errors: TaskError for a number that is not finite or a role without an answer.
+        Errors: TaskError for a number that is not finite, a role without an answer, or no answers.
         """
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TaskError(f"workflow.run: reward {value!r} must be a number; use float(...)")
@@ -144,6 +144,11 @@ class Team:
                 )
         elif to is not None:
             actions = tuple(action for answer in to for action in answer.actions)
+            if not actions:
+                raise TaskError(
+                    "workflow.run: reward for no answer, so nobody is paid; give `to` an answer, "
+                    "or leave it out to pay the team"
+                )
         self._replay.pay(Payment(value=float(value), actions=actions))
 
     def measure(self, **values: float) -> None:

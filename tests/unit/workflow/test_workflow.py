@@ -389,6 +389,7 @@ def test_it_runs_inside_another_event_loop():
         ("await asyncio.get_running_loop().create_future()", "other than a role or a tool"),
         ("team.reward(float('nan'))", "must be a finite number"),
         ("team.reward(1.0, to='b')", "which has no answer yet"),
+        ("team.reward(1.0, to=[])", "reward for no answer, so nobody is paid"),
         ("team.measure(scores=1.0)", "'scores' is not in `measures`"),
         ("await team.a(3)", "given a int, must be str"),
         ("pass", "ends before it asked a role"),
