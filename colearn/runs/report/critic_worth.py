@@ -223,8 +223,7 @@ def _of_one_turn(turn: TurnSummary, judged_part: str, joint: str) -> str:
     if ceiling is not None and reached > max(ceiling[0], 0.0):
         where = "above" if reached > max(ceiling[2], 0.0) else "within"
         did += f", which is {where} the interval of what can be explained, {interval}"
-    most = 1.0 if ceiling is None else ceiling[0]
-    if most >= WORTHWHILE and reached < LEAST_EXPLAINED * most:
+    if ceiling is not None and ceiling[0] >= WORTHWHILE and reached < LEAST_EXPLAINED * ceiling[0]:
         did += f", so {judged_part} does not test whether a critic helps"
     means = turn.item_mean
     if means is not None and means.mean > max(reached, 0.0) + _CLEARLY:

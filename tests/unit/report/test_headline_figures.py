@@ -133,6 +133,11 @@ def test_a_ceiling_of_one_turn_is_not_that_of_another() -> None:
     )
 
 
+def test_without_a_ceiling_a_critic_is_not_said_to_explain_too_little() -> None:
+    sentence = judged("collm_cc", [summary(0, 0.1, None)], None)
+    assert sentence.endswith("occurred twice; this critic explains up to 0.1.")
+
+
 def test_each_turn_is_compared_with_its_own_ceiling_and_item_means() -> None:
     turns = [summary(0, 0.5, (0.8, 0.7, 0.9)), summary(1, 0.1, (0.6, 0.5, 0.7), item_mean=0.4)]
     first, second = judged("x", turns, None).partition("; at turn 1 ")[::2]
