@@ -40,7 +40,7 @@ def hold_out(
     the same rows of the same data. They are in the order of the draw, so that their first rows are
     a random sample, too. Rows with the same key (`row_key`) are in the same split, and about `size`
     rows are held out: fewer if a repeated row would exceed `size`. If all rows have the same key,
-    `size` rows are drawn, and the line says that they are trained on, too.
+    `size` rows are drawn, and the line says that they are trained on, too; so is an only row.
 
     source: the setting and the data, for the printed line, such as `task.data: mine.jsonl`.
     """
@@ -49,8 +49,10 @@ def hold_out(
     order = derive_rng("split").permutation(len(rows)).tolist()
     held = order[:size] if len(repeats) == 1 else _drawn(keys, repeats, order, size)
     inside = set(held)
-    train = tuple(row for place, row in enumerate(rows) if place not in inside)
-    if len(repeats) == 1 < len(rows):
+    train = tuple(row for place, row in enumerate(rows) if place not in inside) or tuple(rows)
+    if len(rows) == 1:
+        remark = "; it is the only row, so it is trained on, too"
+    elif len(repeats) == 1:
         remark = "; all rows are alike, so those held out are trained on, too"
     elif len(repeats) < len(rows):
         remark = f"; {len(rows) - len(repeats)} repeat another row and are in its split"

@@ -35,4 +35,4 @@ def read_items(source: str, split: str) -> Sequence[Any]:
         except ValueError as error:
             raise ConfigError(f"task.items: line {number} of {path} {error}") from None
     splits = hold_out(rows, row_key, size=max(1, len(rows) // 5), source=f"task.items: {path}")
-    return splits[split] or rows
+    return splits[split]

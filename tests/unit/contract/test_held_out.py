@@ -100,6 +100,14 @@ def test_rows_that_are_all_alike_are_split_and_it_is_said(capsys):
     )
 
 
+def test_an_only_row_is_in_both_splits_and_it_is_said(capsys):
+    assert hold_out(["a"], str, size=1, source="rows") == {"train": ("a",), "test": ("a",)}
+    assert capsys.readouterr().err == (
+        "note: rows: 1 rows to train on, 1 held out, drawn with a fixed seed; it is the only row, "
+        "so it is trained on, too\n"
+    )
+
+
 def test_one_line_has_both_sizes(capsys):
     hold_out(["a", "b", "c", "d", "a"], str, size=1, source="task.data: mine.jsonl")
     separate(["a", "b"], ["b", "c"], str, source="task.test_data: other.jsonl")
