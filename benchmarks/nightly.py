@@ -36,6 +36,8 @@ TABLE = ROOT / "benchmarks" / "results" / "nightly.md"
 PROGRAMS = {"bwrap": "bubblewrap", "chromium": "chromium"}
 """Programs without which tests skip, and their packages in Debian."""
 VARIABLES = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
+"""With it, each process that a test starts would compile the library again."""
 WITHOUT_TESTS = 5
 """Pytest's exit status where all modules were skipped."""
 
@@ -110,7 +112,8 @@ class Runner:
 
     def variables(self, environment: Environment) -> dict[str, str]:
         """Of the process."""
-        return {**os.environ, **VARIABLES, **environment.variables}
+        kept = {name: value for name, value in os.environ.items() if name != UNCOMPILED}
+        return {**kept, **VARIABLES, **environment.variables}
 
 
 def markers() -> list[str]:
