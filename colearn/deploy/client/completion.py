@@ -82,13 +82,13 @@ class Completion:
 
 
 def read_completion(answer: Any) -> Completion:
-    """Reads the first choice of a chat completion. Errors: FailedAnswer."""
+    """Reads the choice with index 0 of a chat completion. Errors: FailedAnswer."""
     try:
         read = _Completion.model_validate(answer)
     except ValidationError:
         _check_error("the answer is an error", unnamed_error(answer))
         raise _no_completion() from None
-    choice = read.choices[0]
+    choice = _first(read.choices)
     _check_error("the answer ended with an error", choice.error)
     message = choice.message or _Message()
     _check_decision(message)
@@ -107,6 +107,18 @@ def read_completion(answer: Any) -> Completion:
     ids = choice.token_ids
     reported = None if read.usage is None else read.usage.completion_tokens
     return Completion(text, finish, reported if ids is None else len(ids), ids)
+
+
+def _first(choices: list[_Choice]) -> _Choice:
+    """The only choice, or the one with index 0. Errors: FailedAnswer if several choices leave open
+    which one this is."""
+    first = choices if len(choices) == 1 else [c for c in choices if c.index == 0]
+    if len(first) != 1:
+        raise FailedAnswer(
+            f"the answer has {len(choices)} choices, of which {len(first)} have index 0; "
+            "set the number of choices (n) to 1"
+        )
+    return first[0]
 
 
 def _no_completion() -> FailedAnswer:
@@ -221,6 +233,7 @@ Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 
 
 class _Choice(BaseModel):
+    index: int | None = None
     message: _Message | None = None
     finish_reason: str | None = None
     stop_reason: str | int | None = None

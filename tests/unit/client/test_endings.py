@@ -79,6 +79,22 @@ def test_an_answer_that_is_no_action_is_lost(reason: str) -> None:
     assert not failed.value.passing
 
 
+def several(*indices: int | None) -> dict[str, Any]:
+    (choice,) = answer()["choices"]
+    texts = [{**choice, "index": i, "message": {"content": f"text {i}"}} for i in indices]
+    return {"choices": texts}
+
+
+def test_of_several_choices_the_one_with_index_0_is_played() -> None:
+    assert read_completion(several(1, 0)).text == "text 0"
+
+
+@pytest.mark.parametrize("indices", [(1, 2), (0, 0), (None, None)])
+def test_several_choices_without_a_first_one_are_lost(indices: tuple[int | None, ...]) -> None:
+    with pytest.raises(FailedAnswer, match=r"the answer has 2 choices, of which [02] have index 0"):
+        read_completion(several(*indices))
+
+
 def test_every_ending_that_openai_documents_is_in_the_table() -> None:
     documented = get_args(Choice.model_fields["finish_reason"].annotation)
     assert len(documented) == 5 and set(documented) <= set(ENDINGS)
