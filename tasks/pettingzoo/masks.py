@@ -9,13 +9,29 @@ import numpy as np
 
 from colearn.errors import TaskError
 
+_OTHER_NAMES = {
+    *("mask", "actions_mask", "action_masks", "legal_mask", "legal_actions", "legal_moves"),
+    *("avail_actions", "available_actions", "valid_actions"),
+}
+"""Names of masks elsewhere."""
 
-def unmasked_parts(observation: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The observation without its action mask, and the mask; None if there is no mask."""
-    mask = info.get("action_mask")
+
+def unmasked_parts(agent: Any, observation: Any, info: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The observation without its action mask, and the mask; None if there is no mask.
+
+    Errors: TaskError for a mask under another name than PettingZoo's.
+    """
+    parts = observation if isinstance(observation, Mapping) else {}
+    mask = parts.get("action_mask", info.get("action_mask"))
+    other = sorted(_OTHER_NAMES.intersection((*parts, *info)))
+    if mask is None and other:
+        raise TaskError(
+            f"task.env: '{agent}' has '{other[0]}' and no 'action_mask', which is PettingZoo's "
+            "name for the mask of legal actions; rename it, with one 0 or 1 for each action, or, "
+            "if it is no such mask, give it another name"
+        )
     if not isinstance(observation, Mapping):
         return observation, mask
-    mask = observation.get("action_mask", mask)
     unmasked = {name: part for name, part in observation.items() if name != "action_mask"}
     return (unmasked["observation"] if unmasked.keys() == {"observation"} else unmasked), mask
 

@@ -28,14 +28,15 @@ Joint = tuple[tuple[str, int], ...]
 """One step: (agent, action) for each agent that acted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EnvironmentSource:
-    """An environment's name and constructor arguments."""
+    """An environment's name and constructor arguments. Compared by identity, since settings may be
+    arrays or functions."""
 
     env: str
     """Family and name, such as classic/rps_v2; or module:Class of an environment outside
     PettingZoo."""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     parallel: bool = False
 
 
@@ -287,7 +288,7 @@ def _cut(
     `observed`."""
     seen, legal = dict[str, Any](), dict[str, tuple[int, ...]]()
     for agent, (observation, info) in observed.items():
-        unmasked, mask = unmasked_parts(observation, info)
+        unmasked, mask = unmasked_parts(agent, observation, info)
         seen[str(agent)] = deepcopy(unmasked)
         legal[str(agent)] = legal_actions(env, agent, mask) or legal_actions(env, agent, None)
     return Situation(
@@ -320,7 +321,7 @@ def _masked(
     """Returns a copy of the observation without its action mask, and the legal actions, which are
     read from the mask in `observation` or `info`. A copy, because environments change their arrays
     in place. Errors: TaskError for a mask that leaves no action or does not fit the space."""
-    observation, mask = unmasked_parts(observation, info)
+    observation, mask = unmasked_parts(agent, observation, info)
     legal = legal_actions(env, agent, mask)
     if not legal:
         raise TaskError(

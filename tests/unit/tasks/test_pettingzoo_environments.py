@@ -52,6 +52,19 @@ class Counter(pettingzoo.ParallelEnv):
         return seen, dict.fromkeys(acted, 1.0), dict.fromkeys(acted, False), ended, infos
 
 
+class Board(Counter):
+    """Shows the board of its settings."""
+
+    def __init__(self, board):
+        super().__init__()
+        self.first = board
+
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        self.board = self.first.copy()
+        return {a: self.seen() for a in observations}, infos
+
+
 @pytest.fixture
 def made(monkeypatch):
     def make(**differences):
@@ -156,6 +169,31 @@ def test_parts_of_different_shapes_are_shown_part_by_part(made):
 def test_no_number_of_a_large_array_is_left_out(made):
     text = begun_text(made(seen=lambda self: np.ones((101, 100), int)))
     assert text.count("1") == 101 * 100 + 1  # one in the list of actions
+
+
+@pytest.mark.parametrize("name", ["legal_actions", "mask", "avail_actions"])
+@pytest.mark.parametrize("place", ["seen", "infos"])
+def test_a_mask_under_another_name_is_refused_since_all_actions_would_count_as_legal(
+    made, name, place
+):
+    parts = {name: np.array([0, 1, 0])}
+    shown = {
+        "seen": lambda self: {"board": np.arange(2), **parts},
+        "infos": lambda self: dict.fromkeys(self.agents, parts),
+    }
+    with pytest.raises(TaskError, match=rf"^task\.env: 'a' has '{name}' and no 'action_mask'"):
+        begun(made(**{place: shown[place]}))
+
+
+def test_settings_may_be_arrays():
+    one, other = (
+        PettingZoo(
+            env="test_pettingzoo_environments:Board", parallel=True, settings={"board": board}
+        )
+        for board in (np.arange(3), np.arange(3) + 5)
+    )
+    texts = [joint_observations(task, begun(task)) for task in (one, other)]
+    assert texts[0] != texts[1]
 
 
 def test_a_mask_that_leaves_nothing_is_one_line(made):
