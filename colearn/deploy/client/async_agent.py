@@ -108,6 +108,10 @@ class AsyncRemoteAgent:
         if self.sessions:
             self.sampling.setdefault("return_token_ids", True)
         if "stop" not in self.sampling:
+            if (
+                owner == "vllm"
+            ):  # vLLM drops tags, such as <answer>, that a tokenizer has as special
+                self.sampling.setdefault("skip_special_tokens", False)
             return
         # in training, stop strings stay in the text; servers remove a request's
         if self.sessions:

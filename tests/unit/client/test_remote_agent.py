@@ -71,6 +71,17 @@ def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpo
     assert reply.token_ids is None and reply.tokens == len(reply.text)
 
 
+@pytest.mark.parametrize(("owner", "skipped"), [("vllm", False), ("someone", None)])
+def test_vllm_is_asked_to_leave_tags_that_are_special_tokens_in_the_text(
+    endpoint: ScriptedEndpoint, owner: str, skipped: bool | None
+) -> None:
+    endpoint.owned_by = owner
+    with agent(endpoint) as remote:
+        remote.conversation().act("hi")
+    (asked,) = endpoint.requests
+    assert asked.get("skip_special_tokens") is skipped
+
+
 @pytest.mark.parametrize(("owner", "kept"), [("vllm", True), ("someone", None)])
 def test_vllm_is_asked_to_leave_stop_strings_in_the_text_as_training_does(
     endpoint: ScriptedEndpoint, owner: str, kept: bool | None
