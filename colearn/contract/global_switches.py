@@ -24,6 +24,8 @@ import numpy as np
 from colearn.text.notes import note_once
 
 _UNKNOWN = object()
+_ENTERED: list[Any] = []
+"""Contexts that put the inference mode back; one that is deleted would undo it."""
 
 
 class Switch(NamedTuple):
@@ -224,7 +226,7 @@ def _threads(torch: Any) -> Switch:
 
 @cache
 def _torch_of_thread(torch: Any) -> tuple[Switch, ...]:
-    """torch keeps the gradient mode and automatic casts by thread."""
+    """torch keeps the inference mode, the gradient mode and automatic casts by thread."""
     if torch is None:
         return ()
 
@@ -235,7 +237,14 @@ def _torch_of_thread(torch: Any) -> tuple[Switch, ...]:
         for device, enabled in zip(("cpu", "cuda"), before, strict=True):
             torch.set_autocast_enabled(device, enabled)
 
+    def set_inference(before: bool) -> None:
+        # the mode has no setter: it lasts as long as its context is entered
+        context = torch.inference_mode(before)
+        context.__enter__()
+        _ENTERED.append(context)
+
     return (
+        Switch("torch.inference_mode", torch.is_inference_mode_enabled, set_inference, False),
         Switch("torch.set_grad_enabled", torch.is_grad_enabled, torch.set_grad_enabled, True),
         Switch("torch.set_autocast_enabled", casts, set_casts, (False, False)),
     )

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,13 @@ def other_folder() -> None:
     os.chdir("other")
 
 
+KEPT_OPEN = ExitStack()
+"""Contexts that the code leaves entered."""
 CALLS: dict[str, tuple[Callable[[], object], Read]] = {
+    "torch.inference_mode": (
+        lambda: KEPT_OPEN.enter_context(torch.inference_mode()),
+        torch.is_inference_mode_enabled,
+    ),
     "torch.set_grad_enabled": (lambda: torch.set_grad_enabled(False), torch.is_grad_enabled),
     "torch.set_autocast_enabled": (
         lambda: torch.set_autocast_enabled("cpu", True),
