@@ -76,8 +76,9 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState]):
     first action. An action that the server refuses earns nothing, and the agent's next observation
     states the reason. Actions before the server's first number may have no reward, as in
     environments that pay once; a missing reward after a number or at the end is an error, because
-    OpenEnv sends NaN as a missing reward. If branches need an episode, the task replays
-    the episode from its seed and actions in a separate session.
+    OpenEnv sends NaN as a missing reward. An episode that is not over at the horizon is truncated
+    if the server has paid no number for the actions that it executed. If branches need an episode,
+    the task replays the episode from its seed and actions in a separate session.
 
     An environment that ignores `seed` and draws at random does not work with this task: if a replay
     shows a different text, the task raises an error. A rollout of shape `chain` with one chain
@@ -164,11 +165,15 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState]):
             scored=state.scored or (answer is not None and answer.reward is not None),
         )
         done = answer is not None and answer.done
-        if done or len(after.actions) == self.horizon:
+        last = len(after.actions) == self.horizon
+        if done or last:
             finish(session)
         else:
             self._keep(after, session)
-        return Outcome(state=after, reward=reward, done=done)
+        unpaid = not after.scored and after.refused < len(after.actions)
+        return Outcome(
+            state=after, reward=reward, done=done, truncated=last and not done and unpaid
+        )
 
     def metrics(self, state: ServedState) -> Mapping[str, float]:
         """`reward` and `refused`."""

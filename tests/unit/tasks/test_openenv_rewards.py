@@ -45,8 +45,8 @@ class Client:
 
 
 @pytest.fixture
-def play(monkeypatch):
-    """Plays a script to its end; returns the rewards, and the metric `reward`."""
+def made(monkeypatch):
+    """Returns a function that makes the task of a script."""
     monkeypatch.setattr(session, "_client_class", lambda: Client)
     monkeypatch.setattr(
         session, "_exceptions", lambda: SimpleNamespace(ConnectionClosed=ConnectionError)
@@ -55,9 +55,19 @@ def play(monkeypatch):
     monkeypatch.setattr(sessions, "_idle", {})
     monkeypatch.setattr(sessions, "_live", {})
 
-    def played(*script: tuple[Any, bool], horizon: int = 8) -> tuple[list[float | None], float]:
+    def make(*script: tuple[Any, bool], horizon: int = 8) -> OpenEnv:
         monkeypatch.setattr(Client, "script", script)
-        openenv = OpenEnv("http://nowhere", horizon=horizon)
+        return OpenEnv("http://nowhere", horizon=horizon)
+
+    return make
+
+
+@pytest.fixture
+def play(made):
+    """Plays a script to its end; returns the rewards, and the metric `reward`."""
+
+    def played(*script: tuple[Any, bool], horizon: int = 8) -> tuple[list[float | None], float]:
+        openenv = made(*script, horizon=horizon)
         state = openenv.reset(openenv.items("train")[0], RNG)
         rewards = []
         for _ in range(horizon):
@@ -80,6 +90,28 @@ def test_an_environment_that_pays_once_at_the_end_has_no_reward_before(play):
     assert play((None, False), (None, False), (None, False), (4, True)) == ([0.0, 0.0, 4.0], 4.0)
     assert play((None, False), (None, False), (True, True)) == ([0.0, 1.0], 1.0)
     assert play((None, False), (None, False), (None, False), horizon=2) == ([0.0, 0.0], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("script", "truncated"),
+    [
+        ([(None, False), (None, False)], True),  # it pays at its end, which is not reached
+        ([(2.0, False), (None, False)], True),
+        ([(None, False), (0.0, False)], False),  # it pays for each action
+        ([(None, False), (0.0, True)], False),
+    ],
+)
+def test_an_episode_that_has_not_paid_at_the_horizon_is_truncated(made, script, truncated):
+    openenv = made(*script, horizon=1)
+    state = openenv.reset(openenv.items("train")[0], RNG)
+    assert openenv.step(state, {"agent": "x"}, RNG).truncated is truncated
+
+
+def test_refused_actions_alone_do_not_truncate_an_episode(made, monkeypatch):
+    openenv = made((None, False), horizon=1)
+    state = openenv.reset(openenv.items("train")[0], RNG)
+    monkeypatch.setattr(openenv, "_answered", lambda session, action: (None, "refused: x"))
+    assert not openenv.step(state, {"agent": "x"}, RNG).truncated
 
 
 def test_a_missing_reward_that_counts_as_0_is_noted(play, capsys):
