@@ -105,7 +105,9 @@ def read_completion(answer: Any) -> Completion:
             f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
         )
     ids = choice.token_ids
-    reported = None if read.usage is None else read.usage.completion_tokens
+    # `usage` counts the tokens of all choices
+    usage = read.usage if len(read.choices) == 1 else None
+    reported = None if usage is None else usage.completion_tokens
     return Completion(text, finish, reported if ids is None else len(ids), ids)
 
 

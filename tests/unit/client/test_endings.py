@@ -89,6 +89,12 @@ def test_of_several_choices_the_one_with_index_0_is_played() -> None:
     assert read_completion(several(1, 0)).text == "text 0"
 
 
+def test_the_token_count_of_several_choices_is_not_that_of_the_played_one() -> None:
+    usage = {"completion_tokens": 12}
+    assert read_completion({**several(0), "usage": usage}).tokens == 12
+    assert read_completion({**several(0, 1), "usage": usage}).tokens is None
+
+
 @pytest.mark.parametrize("indices", [(1, 2), (0, 0), (None, None)])
 def test_several_choices_without_a_first_one_are_lost(indices: tuple[int | None, ...]) -> None:
     with pytest.raises(FailedAnswer, match=r"the answer has 2 choices, of which [02] have index 0"):
