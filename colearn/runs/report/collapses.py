@@ -10,6 +10,9 @@ from colearn.runs.record.collapse import CollapseWatch, Finding, sentence, shown
 from .result_table import ResultCell, ResultTable
 from .show import first_sentences
 
+_NAMED = 3
+"""Maximum number of algorithms that a headline names."""
+
 
 def collapses(runs: Sequence[Run]) -> dict[int, Finding]:
     """What the last updates show of each run that has collapsed, by seed."""
@@ -22,6 +25,16 @@ def collapses(runs: Sequence[Run]) -> dict[int, Finding]:
         if found is not None and not found.solved:
             ended[run.seed] = found
     return ended
+
+
+def collapse_lead(by_algorithm: Mapping[str, Mapping[int, Finding]]) -> str:
+    """Returns a sentence short enough for every headline that names the first algorithms with a
+    collapsed run; "" if no run has collapsed."""
+    labels = [label for label, by_seed in by_algorithm.items() if by_seed]
+    if not labels:
+        return ""
+    more = " and others" if len(labels) > _NAMED else ""
+    return f"Collapsed, or nothing is learned: {', '.join(labels[:_NAMED])}{more}."
 
 
 def collapse_note(by_algorithm: Mapping[str, Mapping[int, Finding]]) -> str:

@@ -20,7 +20,7 @@ from colearn.runs.over_seeds import (
 from colearn.runs.record import Line, Run, RunRecord
 from colearn.runs.record.time_use import bottleneck, shares
 
-from .collapses import collapse_note, collapses
+from .collapses import collapse_lead, collapse_note, collapses
 from .critic_worth import critic_summary
 from .finding import (
     budget_note,
@@ -100,13 +100,15 @@ def summarise(source: Source) -> Summary:
     changes = {label: algorithm.metrics[judged.metric] for label, algorithm in algorithms.items()}
     optima = {run.record.optimum for run in source.runs} - {None}
     finding = headline({k: (c.first, c.last, c.gain) for k, c in changes.items()}, pairs, judged)
+    collapsed = {label: algorithm.collapses for label, algorithm in algorithms.items()}
     sentences = [
+        collapse_lead(collapsed),
         *(budget_note(k, budget, final_steps(v)) for k, v in groups.items()),
         stopped_note({k: a.stopped for k, a in algorithms.items()}),
         unequal_note({label: final_steps(runs) for label, runs in groups.items()}),
         changes_note(source.changes),
         *(repeats_note(k, len(runs), len(groups[k])) for k, runs in finished.items()),
-        collapse_note({k: a.collapses for k, a in algorithms.items()}),
+        collapse_note(collapsed),
         *(a.critic.sentence for a in algorithms.values() if a.critic is not None),
     ]
     head, notes = in_three_lines(finding, sentences)

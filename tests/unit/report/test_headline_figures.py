@@ -224,6 +224,12 @@ def test_a_collapse_is_in_the_headline_with_its_beginning_and_remedy(tmp_path: P
     ) in collapsed(tmp_path, 1, FALLEN)
 
 
+def test_the_headline_itself_names_who_collapsed(tmp_path: Path) -> None:
+    collapsed(tmp_path, 1, FALLEN)
+    head = summarise(read_source(tmp_path)).headline
+    assert "Collapsed, or nothing is learned: magrpo." in head
+
+
 def test_of_many_collapsed_runs_the_first_are_told(tmp_path: Path) -> None:
     headline = collapsed(tmp_path, 5, FALLEN)
     assert headline.count("collapse since update 11") == 3
