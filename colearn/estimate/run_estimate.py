@@ -21,7 +21,7 @@ from colearn.contract import HostWorker, NetworkKey
 from colearn.methods.values.given import with_given_critic
 from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
-from colearn.text.budget import exceeds, large_iteration
+from colearn.text.budget import large_iteration
 from colearn.training.evaluation.checked import check_evaluation
 
 from .architecture import Architectures, read_specs
@@ -209,9 +209,9 @@ def _estimate(
     steps = None if updates is None else _steps(config, rolled, updates)
     limits = {name: settings.overflow for name, settings in config.language_agents.items()}
     notes = {**work.notes, **architectures.assumed, **overflows(rolled, specs, limits)}
-    if steps is not None and exceeds(steps.joint_actions, config.train.environment_steps):
-        size = f"up to {steps.joint_actions:,}"
-        notes["train.environment_steps"] = large_iteration(size, config.train.environment_steps)
+    if steps is not None:
+        line = large_iteration(steps.joint_actions, config.train.environment_steps)
+        notes |= {} if line is None else {"train.environment_steps": line}
     return Estimate(
         run=run,
         processes=processes,

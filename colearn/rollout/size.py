@@ -13,7 +13,7 @@ from colearn.contract.part_errors import calling_part
 from colearn.contract.rollout import Round
 from colearn.contract.seeding import derive_rng
 from colearn.contract.types import Node, Observation
-from colearn.text.budget import exceeds, large_iteration
+from colearn.text.budget import large_iteration
 
 from .shapes import Aligned
 
@@ -24,12 +24,10 @@ _READ = 16
 def oversized(
     task: DecPOMDP[Any, Any], items: Sequence[Any], shape: Rollout, *, episodes: int, budget: int
 ) -> str | None:
-    """Returns a line if one iteration may exceed the budget of environment steps by more than a
+    """Returns a line if whole iterations may exceed the budget of environment steps by more than a
     tenth, else None. `budget`: 0 if the algorithm does not learn."""
     steps = largest_iteration(task, items, shape, episodes) if budget else None
-    if steps is None or not exceeds(steps, budget):
-        return None
-    return large_iteration(f"up to {steps:,}", budget)
+    return None if steps is None else large_iteration(steps, budget)
 
 
 def largest_iteration(

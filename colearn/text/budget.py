@@ -1,4 +1,4 @@
-"""States that an iteration exceeds a run's budget of environment steps."""
+"""States that whole iterations exceed a run's budget of environment steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ def exceeds(steps: float, budget: float) -> bool:
     return steps > _TOLERATED * budget
 
 
-def large_iteration(steps: str, budget: int) -> str:
-    """Returns a line for an iteration that alone exceeds the budget; `steps` is its size."""
+def large_iteration(steps: int, budget: int) -> str | None:
+    """Returns a line if whole iterations of up to `steps` environment steps may end more than a
+    tenth beyond the budget, else None."""
+    total = -(-budget // steps) * steps if steps else 0
+    if not exceeds(total, budget):
+        return None
+    end = "" if total == steps else f", so a run may have {total:,}"
     return (
-        f"one iteration has {steps} environment steps, the budget is {budget:,}, and an iteration "
-        "is never cut; lower train.episodes, or raise train.environment_steps"
+        f"one iteration has up to {steps:,} environment steps, the budget is {budget:,}, and an "
+        f"iteration is never cut{end}; lower train.episodes, or raise train.environment_steps"
     )

@@ -15,6 +15,7 @@ from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
 from colearn.rollout.size import joint_actions, largest_iteration, oversized
 from colearn.runs.comparison.check import tell_large_iterations
 from colearn.runs.comparison.plan import make_plan
+from colearn.text.budget import large_iteration
 
 TEAM = ("ada", "ben")
 
@@ -67,6 +68,16 @@ def test_an_iteration_beyond_the_budget_is_told_before_it(
     line = oversized(run.task, items, shape, episodes=4, budget=run.budget)
     assert (line is not None) == told
     assert line is None or "up to 1,360 environment steps, the budget is 320" in line
+
+
+@pytest.mark.parametrize(("budget", "told"), [(3000, True), (2720, False), (13000, False)])
+def test_a_last_iteration_far_beyond_the_budget_is_told_before_the_first(
+    budget: int, told: bool
+) -> None:
+    """Three iterations end at 4,080 of 3,000 environment steps, ten at 13,600 of 13,000."""
+    line = large_iteration(1360, budget)
+    assert (line is not None) == told
+    assert line is None or "so a run may have 4,080; lower train.episodes" in line
 
 
 def test_a_comparison_s_plan_names_the_algorithms_that_exceed_the_budget(
