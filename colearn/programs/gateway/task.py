@@ -23,6 +23,7 @@ from colearn.errors import ColearnError, ConfigError, TaskError, nearest, reason
 from colearn.programs.workflow.record import Call, CallResult, Payment
 from colearn.programs.workflow.recorded import RecordedTask
 from colearn.registry.given import settled
+from colearn.text.notes import note_once
 
 from .answer import completion
 from .checks import check_agents, check_numbers
@@ -41,6 +42,10 @@ State = GatewayState[Any]
 
 _FAILURES = 32
 """Number of consecutive program failures after which the run ends with an error."""
+_UNPAID = (
+    "gateway: a program ended without a result and without a posted reward, which counts as 0; "
+    "return a number from the program, or post its reward"
+)
 
 
 class _Prepared(NamedTuple):
@@ -315,6 +320,8 @@ class Gateway(RecordedTask[Any, State]):
             payments += self._last(state, live)
             unpaid = live.failure is not None and self.failure_reward is None
             truncated = unpaid or (live.failure is None and not live.ended)
+            if not (payments or truncated):
+                note_once(_UNPAID)
             measured["reward"] = sum(paid.value for paid in payments if paid.actions is None)
             measured["failed"] = float(live.failure is not None)
             self._count(live.failure)

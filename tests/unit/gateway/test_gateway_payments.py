@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from colearn.programs.gateway.program_run import Paid, ProgramRun
 from colearn.programs.gateway.state import GatewayCall, GatewayState
 from colearn.programs.gateway.task import Gateway
 from colearn.programs.workflow.record import CallResult, Payment
+from colearn.text.notes import note_once
 
 EMPTY = Context(None, ())
 
@@ -88,6 +90,20 @@ def test_a_failed_program_costs_its_failure_reward_and_one_that_is_cut_off_pays_
     live = ProgramRun(0, task.agents, "owl")
     live.end(**ending)
     assert task._last(STATE, live) == paid
+
+
+@pytest.mark.parametrize(("result", "noted"), [(None, True), (0.0, False)])
+def test_a_program_that_ends_without_any_reward_is_noted(
+    result: float | None, noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note_once.cache_clear()
+    task = Gateway(("one", "two"), "tests.gateway_programs:items")
+    live = ProgramRun(0, task.agents, "owl")
+    live.end(result=result)
+    with closing(task):
+        task._collect(STATE, live)
+    told = "ended without a result and without a posted reward, which counts as 0"
+    assert (told in capsys.readouterr().err) is noted
 
 
 def asked(*messages: tuple[str, str]) -> ChatRequest:
