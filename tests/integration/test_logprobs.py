@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from asking import token_request
@@ -64,11 +66,16 @@ def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
     assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
 
 
-def test_forks_in_half_precision_have_the_same_logprobs():
+def test_forks_in_half_precision_have_the_same_logprobs_but_for_one_rounding():
+    """Processors round differently, by one step of bfloat16 at the size of a number."""
     team = cast()
     for base in team.bases.values():
         base.compute = torch.bfloat16
-    assert worst(team, play(Notes(ends=True, items=5), team, KaryTree(3))) < 0.02
+    trees = play(Notes(ends=True, items=5), team, KaryTree(3))
+    played = [behaviour(tree, agent) for tree in trees for agent in tree.agents]
+    largest = max(abs(value) for part in played for values in part.values() for value in values)
+    step = 2.0 ** (math.floor(math.log2(largest)) - 7)
+    assert worst(team, trees) < step < 0.1
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)

@@ -77,7 +77,7 @@ def test_tasks_of_a_suite_add_up(estimated: dict[str, list[str]]) -> None:
 def test_a_dry_run_says_what_the_seeds_can_show(
     seeds: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("colearn.estimate.estimate", lambda config, machine: config)
+    monkeypatch.setattr("colearn.estimate.estimate", lambda config, **_: config)
     monkeypatch.setattr("colearn.estimate.table.comparison_table", lambda *_: "needs")
     words = ["compare", "quickstart", "--seeds", str(seeds), "--dry-run"]
     lines = CliRunner().invoke(app, words).output.splitlines()
