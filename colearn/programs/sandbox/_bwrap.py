@@ -7,7 +7,10 @@ import shutil
 from collections.abc import Sequence
 
 from .limits import Limits
-from .place import ENVIRONMENT, FOLDER, VisiblePaths
+from .place import ENVIRONMENT, VisiblePaths
+
+HOMES = ("/root", "/home", "/opt", "/tmp")
+"""Folders of a writable root that programs expect, which may also contain the interpreter."""
 
 
 def bwrap_command(
@@ -24,6 +27,11 @@ def bwrap_command(
     command += ["--die-with-parent", "--new-session", "--clearenv"]
     for name, value in ENVIRONMENT.items():
         command += ["--setenv", name, value]
+    size = str(limits.file_mb << 20)
+    if place.folder == "/":
+        command += ["--perms", "1777", "--size", size, "--tmpfs", "/"]
+        for path in HOMES:
+            command += ["--perms", "1777", "--dir", path]
     for path in place.parents:
         command += ["--perms", "0755", "--dir", path]
     for path in place.read_only:
@@ -34,8 +42,9 @@ def bwrap_command(
         command += ["--symlink", target, path]
     for path in place.devices:
         command += ["--dev-bind", path, path]
-    command += ["--perms", "1777", "--size", str(limits.file_mb << 20), "--tmpfs", FOLDER]
-    command += ["--remount-ro", "/", "--chdir", FOLDER]
+    if place.folder != "/":
+        command += ["--perms", "1777", "--size", size, "--tmpfs", place.folder, "--remount-ro", "/"]
+    command += ["--chdir", place.folder]
     if filter_fd is not None:
         command += ["--seccomp", str(filter_fd)]
     return [*command, *words]

@@ -13,7 +13,7 @@ from ._bundle import LOADER
 from ._bwrap import bwrap_command, filter_file
 from ._filter import filter_program
 from .limits import Limits
-from .place import ENVIRONMENT, find_place
+from .place import ENVIRONMENT, find_commands, find_place
 from .process import Process
 
 Mechanism = Literal["bwrap", "unsafe"]
@@ -21,13 +21,21 @@ Side = Literal["program", "checker", "script"]
 """The module that runs inside: `_program`, `_checker` or `_script`."""
 
 
-def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[int] = ()) -> Process:
+def start(
+    side: Side,
+    mechanism: Mechanism,
+    limits: Limits,
+    channel: Sequence[int] = (),
+    *,
+    commands: bool = False,
+) -> Process:
     """Start one side of a run: program, checker or script. The process first reads its bundle from
     standard input.
 
     channel: descriptors that the process inherits, one to read and one to write.
+    commands: whether the machine's commands are visible, in a writable root folder.
     """
-    place = find_place()
+    place = find_commands() if commands else find_place()
     numbers = ",".join(map(str, channel)) or "-"
     words = [place.interpreter, "-s", "-S", "-P", "-B", "-c", LOADER]
     limit_words = _limit_words(limits, mechanism)
@@ -54,7 +62,7 @@ def start(side: Side, mechanism: Mechanism, limits: Limits, channel: Sequence[in
     finally:
         if filter_fd is not None:
             os.close(filter_fd)
-    return Process(child, folder, limits.files if mechanism == "bwrap" else None)
+    return Process(child, folder, limits.files if mechanism == "bwrap" else None, place.folder)
 
 
 def _limit_words(limits: Limits, mechanism: Mechanism) -> Sequence[str]:

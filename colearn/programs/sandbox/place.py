@@ -7,11 +7,11 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 FOLDER = "/box"
-"""The program's working folder, the only writable one."""
+"""The working folder of a program without commands, the only writable one."""
 ENVIRONMENT = {
     "HOME": FOLDER,
     "TMPDIR": FOLDER,
@@ -20,6 +20,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # sets keep their order from run to run
 }
 _SYSTEM = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/etc/ld.so.cache")
+_COMMANDS = ("/usr/bin", "/usr/sbin", "/etc/alternatives")
 _LIBRARIES = ("stdlib", "platstdlib")
 _PACKAGES = ("purelib", "platlib")
 _BASE = dict.fromkeys(("base", "platbase", "installed_base", "installed_platbase"), sys.base_prefix)
@@ -39,6 +40,8 @@ class VisiblePaths:
     links: tuple[tuple[str, str], ...]
     """Symbolic links among the system's paths, each with its target."""
     devices: tuple[str, ...]
+    folder: str = FOLDER
+    """The writable folder, in which a run begins; `/`: everything but the paths above."""
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -69,6 +72,24 @@ def find_place() -> VisiblePaths:
         hidden=_outermost([path for path in _packages() if _within(path, outermost)]),
         links=tuple(links),
         devices=tuple(path for path in _DEVICES if os.path.exists(path)),
+    )
+
+
+@functools.cache
+def find_commands() -> VisiblePaths:
+    """The paths of `find_place` with the machine's commands, in a root folder that is writable."""
+    place = find_place()
+    links = [(path, os.readlink(path)) for path in ("/bin", "/sbin") if os.path.islink(path)]
+    paths = [path for path in _COMMANDS if os.path.isdir(path)]
+    if ("/bin", "usr/bin") not in links:
+        paths += ["/bin", "/sbin"]
+    if not os.path.exists("/usr/bin/python3"):
+        links.append(("/usr/local/bin/python3", place.interpreter))
+    return replace(
+        place,
+        read_only=_outermost([*place.read_only, *paths]),
+        links=(*place.links, *links),
+        folder="/",
     )
 
 

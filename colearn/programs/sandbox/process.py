@@ -23,6 +23,7 @@ class Process:
 
     folder: the folder on disk of an `unsafe` process.
     files: file limit of a sandbox's folder.
+    inside: that folder, by its path inside the sandbox.
     """
 
     def __init__(
@@ -30,9 +31,10 @@ class Process:
         child: subprocess.Popen[bytes],
         folder: tempfile.TemporaryDirectory[str] | None,
         files: int | None,
+        inside: str = FOLDER,
     ) -> None:
         assert child.stdin is not None and child.stdout is not None
-        self._child, self._folder, self._files = child, folder, files
+        self._child, self._folder, self._files, self._inside = child, folder, files, inside
         self.stdin, self.stdout = child.stdin, child.stdout
         self.stderr = child.stderr
         """Standard error; None: merged into standard output."""
@@ -75,7 +77,12 @@ class Process:
         if not inner:
             return False
         try:
-            box = os.statvfs(f"/proc/{inner[0]}/root{FOLDER}")
+            path = f"/proc/{inner[0]}/root{self._inside}"
+            if (
+                os.stat(path).st_dev == os.stat("/").st_dev
+            ):  # it is starting, in this machine's root
+                return False
+            box = os.statvfs(path)
         except OSError:  # it ended, is starting, or belongs to another user (setuid bubblewrap)
             return False
         return box.f_files - box.f_ffree > self._files

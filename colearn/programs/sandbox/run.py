@@ -107,13 +107,18 @@ def run_program(
     *,
     limits: Limits | None = None,
     mechanism: Mechanism = "bwrap",
+    commands: bool = False,
 ) -> Output:
     """Run a program as a plain script, as `python program.py < stdin` would.
 
+    commands: whether the program may start the machine's commands (`/usr/bin`), in a root folder in
+        memory whose every part but the system's is writable. Needs `bwrap`.
     Errors: ConfigError if the sandbox does not work on this machine.
     """
     check_mechanism(mechanism)
-    return run_script(program, stdin, limits or Limits(), mechanism)
+    if commands and mechanism != "bwrap":
+        raise ConfigError("mechanism: commands run under 'bwrap' only; leave mechanism out")
+    return run_script(program, stdin, limits or Limits(), mechanism, commands=commands)
 
 
 def _run_once(

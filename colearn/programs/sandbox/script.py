@@ -31,13 +31,15 @@ def is_too_long(program: str) -> bool:
     return len(program.encode("utf-8", "surrogatepass")) > LONGEST_PROGRAM
 
 
-def run_script(program: str, stdin: str, limits: Limits, mechanism: Mechanism) -> Output:
+def run_script(
+    program: str, stdin: str, limits: Limits, mechanism: Mechanism, *, commands: bool = False
+) -> Output:
     """Run the program; returns its output and error."""
     began = time.monotonic()
     if is_too_long(program):
         return Output(text="", error="syntax", message=TOO_LONG, seconds=0.0)
     feed = bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass")
-    started = start("script", mechanism, limits)
+    started = start("script", mechanism, limits, commands=commands)
     watched = Watched(started, memoryview(feed), limits.output_kb * 1024)
     supervise([watched], watched, began + limits.seconds)
     error, message = _error(watched)
