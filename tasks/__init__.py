@@ -14,6 +14,7 @@ NAMES = {
     "dpomdp": "dpomdp:TextDecPOMDP",
     "environment": "environment:Environment",
     "gateway": "colearn.programs.gateway.task:Gateway",
+    "harbor": "harbor:Harbor",
     "harvest": "harvest:Harvest",
     "house_build": "house_build:HouseBuild",
     "math_duo": "math_duo:MathDuo",

@@ -101,6 +101,11 @@ TASK_METRICS: Mapping[str, Mapping[str, Metric]] = {
         "calls": Metric("Tool calls of an episode.", "calls"),
         "failures": Metric("Tool calls that raised an error.", "calls", "lower"),
     },
+    "harbor": {
+        "reward": Metric("The verifier's reward; 0 if it gave none.", "reward", "higher"),
+        "unverified": Metric("Episodes to which the verifier gave no reward.", "share", "lower"),
+        "commands": Metric("Commands of an episode.", "commands"),
+    },
     "openenv": {
         "reward": Metric("Sum of the server's rewards.", "reward", "higher"),
         "refused": Metric("Actions that the server refused.", "actions", "lower"),

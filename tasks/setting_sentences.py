@@ -109,6 +109,14 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "words": "Answers on which the embedded model is warm-started.",
         "threads": "Whether functions of `reward` that wait run for all episodes at once.",
     },
+    "harbor": {
+        "path": "A folder of Harbor tasks, or one task's folder.",
+        "agents": "Names of the agents, in the order of their turns.",
+        "horizon": "Most commands of an episode.",
+        "test_share": "Share of the tasks that is held out; a single task is in both splits.",
+        "seconds": "Time limit of a command; the verifier's is in task.toml.",
+        "words": "Commands on which the embedded model is warm-started.",
+    },
     "openenv": {
         "url": "URL of an OpenEnv server, such as `http://127.0.0.1:8000`.",
         "action": "Field of the server's actions that an answer fills; none: the only one.",

@@ -44,7 +44,7 @@ TASKS = {
     "reasoning_gym": {"data": "chain_sum", "size": 2, "test_size": 1},
     "textarena": {"env": "TicTacToe-v0"},
 }
-NEEDS_FILES = {"dataset", "environment", "gateway", "openenv", "verifiers", "workflow"}
+NEEDS_FILES = {"dataset", "environment", "gateway", "harbor", "openenv", "verifiers", "workflow"}
 
 
 def test_every_setting_of_a_config_has_a_sentence() -> None:

@@ -8,11 +8,12 @@ NEED_SETTINGS = {
     "dataset",
     "environment",
     "gateway",
+    "harbor",
     "openenv",
     "reasoning_gym",
     "textarena",
     "verifiers",
     "workflow",
 }
-"""They name a file, a program, a server, a data set or a game."""
+"""They name a file, a folder, a program, a server, a data set or a game."""
 COMPLETE_TASKS = sorted({*names("tasks")} - NEED_SETTINGS)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harbor_tasks import write_task
 
 from colearn.config import build_task, load_config
 from colearn.contract import DecPOMDP, View
@@ -51,6 +52,9 @@ def settings_of(name: str, folder: Path) -> dict[str, Any]:
         words = [PRESS, PRESS.replace("red", "blue"), "done"]
         target = "tests.helpers.trl_environments:Buttons"
         return {"factory": target, "path": str(folder / "rows.jsonl"), "words": words}
+    if name == "harbor":
+        write_task(folder / "walls" / "one")
+        return {"path": str(folder / "walls"), "words": ["echo red > answer", "done"]}
     if name == "reasoning_gym":
         pytest.importorskip("reasoning_gym")
         return {"data": "chain_sum", "size": 20, "test_size": 4}
