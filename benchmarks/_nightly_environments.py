@@ -33,14 +33,14 @@ class Environments:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def make(self, name: str, *installs: Sequence[str]) -> Path:
-        """The Python of an environment in which each of `installs` was given to pip. A kept one is
-        made again if it was made of other arguments."""
+    def make(self, name: str, *installs: Sequence[str], of: str = sys.executable) -> Path:
+        """The Python of an environment `of` a Python, in which each of `installs` was given to pip.
+        A kept one is made again if it was made of other arguments."""
         home, ready = self.folder / name, self.folder / name / "ready"
         python, asked = home / "bin" / "python", "".join(f"{' '.join(one)}\n" for one in installs)
         if not ready.exists() or ready.read_text() != asked:
             shutil.rmtree(home, ignore_errors=True)
-            run(sys.executable, "-m", "venv", str(home))
+            run(of, "-m", "venv", str(home))
             for arguments in installs:
                 run(str(python), "-m", "pip", "install", "--quiet", *arguments)
             ready.write_text(asked)
@@ -113,7 +113,7 @@ class Environments:
         return Environment(self.make("notebooks", project, packages))
 
     def frameworks(self) -> Environment:
-        """Each framework in an environment of its own; OpenEnv beside the tests."""
+        """Each framework in an environment of its own; OpenEnv and openreward beside the tests."""
         frameworks = {
             "COLEARN_LANGGRAPH": ("langgraph", "langchain-openai"),
             "COLEARN_AGENTS_SDK": ("openai-agents",),
@@ -124,9 +124,14 @@ class Environments:
             variable: str(self.make(variable.removeprefix("COLEARN_").lower(), packages))
             for variable, packages in frameworks.items()
         }
+        if newer := shutil.which("python3.12"):  # Harbor's least Python
+            harbor = self.make("harbor", ("harbor==0.25.0",), of=newer)
+            variables["COLEARN_HARBOR"] = str(harbor)
         # what OpenEnv asks for is newer than some of the tested versions
         project = ("-c", "constraints.txt", "-e", ".[dev]")
-        return Environment(self.make("openenv", project, ("-e", ".[openenv]")), variables)
+        return Environment(
+            self.make("openenv", project, ("-e", ".[openenv]", "openreward")), variables
+        )
 
 
 def _take_this_checkout(python: Path) -> None:
