@@ -77,12 +77,10 @@ class Process:
         if not inner:
             return False
         try:
-            path = f"/proc/{inner[0]}/root{self._inside}"
-            if (
-                os.stat(path).st_dev == os.stat("/").st_dev
-            ):  # it is starting, in this machine's root
-                return False
-            box = os.statvfs(path)
+            folder = f"/proc/{inner[0]}/root{self._inside}"
+            if os.stat(folder).st_dev == os.stat("/").st_dev:
+                return False  # it is starting, in the root of this machine
+            box = os.statvfs(folder)
         except OSError:  # it ended, is starting, or belongs to another user (setuid bubblewrap)
             return False
         return box.f_files - box.f_ffree > self._files

@@ -64,10 +64,10 @@ def test_the_horizon_ends_an_episode_like_done(tmp_path):
 
 
 def test_agents_take_turns_and_read_the_commands_since_their_last(harbor):
-    state = played(harbor, "echo one", "echo two; false").state
-    assert harbor.observe(state, "second") is None
-    assert harbor.observe(state, "first") == (
-        "first: echo one\none\nsecond: echo two; false\ntwo\n[exit status 1]"
+    state = played(harbor, "echo one", "echo two; false", "echo three").state
+    assert harbor.observe(state, "first") is None
+    assert harbor.observe(state, "second") == (
+        "second: echo two; false\ntwo\n[exit status 1]\nfirst: echo three\nthree"
     )
 
 
@@ -107,8 +107,9 @@ def test_a_command_that_ends_the_sandbox_leaves_the_files_as_they_were(harbor, c
 
 
 def test_tests_and_rewards_that_an_agent_writes_do_not_reach_the_verifier(harbor):
-    forge = "mkdir -p /tests /logs/verifier; echo 9 > /logs/verifier/reward.json; rm -f answer; "
-    outcome = played(harbor, forge + "echo > /tests/expected; echo > answer", "done")
+    forge = """echo '{"reward": 9}' > /logs/verifier/reward.json; echo > /tests/expected; """
+    outcome = played(harbor, forge + "echo > answer; ls /logs/verifier /tests", "done")
+    assert "reward.json" in outcome.state.commands[0].text
     assert outcome.reward == 0.0
 
 
