@@ -52,8 +52,10 @@ class Situation:
     rewards: Mapping[str, float]
     """The rewards of the last step, by agent."""
     cut: tuple[str, ...] = ()
-    """The agents whose episodes the last step truncated, if no agent acts any more. Their
-    observations are in `seen`."""
+    """The agents whose episodes the last step truncated, if no agent acts any more, and which the
+    environment still observes. Their observations are in `seen`."""
+    truncated: bool = False
+    """Whether the last step truncated an agent's episode and no agent acts any more."""
 
 
 def creator(source: EnvironmentSource) -> Callable[..., Any]:
@@ -188,7 +190,7 @@ def differing(one: Situation, other: Situation) -> str | None:
     """Describes the first difference between two situations; None if they are equal."""
     if one.acting != other.acting:
         return "another order of agents"
-    if one.cut != other.cut:
+    if (one.cut, one.truncated) != (other.cut, other.truncated):
         return "other truncated agents"
     for agent in one.seen:
         if fingerprint(one.seen[agent]) != fingerprint(other.seen[agent]):
@@ -235,8 +237,10 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
         paid = {a: _paid(a, reward) for a, reward in rewards.items()}
         remaining = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]
         if not remaining:
-            cut = [a for a in observations if truncated.get(a) and not terminated.get(a)]
-            return _cut(env, {a: (observations[a], infos.get(a, {})) for a in cut}, paid)
+            cut = [a for a, is_cut in truncated.items() if is_cut and not terminated.get(a)]
+            # some environments observe the agents that are left alone, which are none
+            shown = {a: (observations[a], infos.get(a, {})) for a in cut if a in observations}
+            return _cut(env, shown, paid, truncated=bool(cut))
         return _shown(env, {a: (observations[a], infos.get(a, {})) for a in remaining}, paid)
     [(agent, action)] = joint
     if env.agent_selection != by_name[agent]:
@@ -247,9 +251,10 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
     env.step(action)
     paid = {a: _paid(a, reward) for a, reward in env.rewards.items()}
     if all(env.terminations[a] or env.truncations[a] for a in env.agents):
-        cut = [a for a in env.agents if not env.terminations[a]]
-        seen = {a: (env.observe(a), env.infos[a]) for a in cut}
-        ended = _cut(env, seen, paid)
+        # an environment may have emptied its list of agents itself
+        cut = [a for a, is_cut in env.truncations.items() if is_cut and not env.terminations.get(a)]
+        seen = {a: (env.observe(a), env.infos[a]) for a in cut if a in env.agents}
+        ended = _cut(env, seen, paid, truncated=bool(cut))
         while env.agents:
             env.step(None)
         return ended
@@ -282,10 +287,13 @@ def _dead(env: Any) -> bool:
 
 
 def _cut(
-    env: Any, observed: Mapping[Any, tuple[Any, Mapping[str, Any]]], rewards: Mapping[Any, float]
+    env: Any,
+    observed: Mapping[Any, tuple[Any, Mapping[str, Any]]],
+    rewards: Mapping[Any, float],
+    *,
+    truncated: bool,
 ) -> Situation:
-    """The situation after the last step, which truncated the episodes of the agents in
-    `observed`."""
+    """The situation after the last step. `observed`: the agents whose episodes it truncated."""
     seen, legal = dict[str, Any](), dict[str, tuple[int, ...]]()
     for agent, (observation, info) in observed.items():
         unmasked, mask = unmasked_parts(agent, observation, info)
@@ -297,6 +305,7 @@ def _cut(
         legal=legal,
         rewards={str(agent): reward for agent, reward in rewards.items()},
         cut=tuple(seen),
+        truncated=truncated,
     )
 
 

@@ -143,7 +143,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
         local = {agent: reached.rewards.get(agent, 0.0) for agent in self.agents}
         total = zip(state.returns, local.values(), strict=True)
         after = replace(after, returns=tuple(before + paid for before, paid in total))
-        truncated = bool(reached.cut) and len(after.actions) < self.horizon
+        truncated = reached.truncated and len(after.actions) < self.horizon
         return replace(self._outcome(after, local, done=not reached.acting), truncated=truncated)
 
     def metrics(self, state: ZooState) -> Mapping[str, float]:

@@ -145,6 +145,14 @@ def test_an_agent_whose_episode_was_truncated_acts_no_more_though_it_stays_liste
     assert len(played(made(keeps_agents=True))) == 3
 
 
+def test_an_episode_is_truncated_though_nobody_observes_its_end(made):
+    def step(self, actions):
+        _, *results = Counter.step(self, actions)
+        return {a: self.seen() for a in self.agents}, *results
+
+    assert [outcome.truncated for outcome in played(made(step=step))] == [False, False, True]
+
+
 @pytest.mark.parametrize(
     ("seen", "shown"),
     [
