@@ -8,9 +8,10 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -40,16 +41,17 @@ def object_digest(value: Any) -> dict[str, str]:
     source, whichever module has it. Of the program's own script, what the source uses is included.
     """
     digests: dict[str, str] = {}
-    for code in _code(value, set()):
+    for code in _code(value):
         if (node := _definition(code)) is not None:
             digests.setdefault(node.name, _dumped(node))
             if code.__module__ == SCRIPT:
                 digests[SCRIPT] = ""
                 for name, statement in _used(node, _script_tree()):
                     digests.setdefault(name, _dumped(statement))
-    if isinstance(value, partial):
-        plain = [a for a in (*value.args, *value.keywords.items()) if _is_plain(a)]
-        digests["arguments"] = hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+    arguments = [plain for part in _parts(value, set()) if (plain := _arguments(part))]
+    if arguments:
+        text = json.dumps(arguments, sort_keys=True, default=str)
+        digests["arguments"] = hashlib.sha256(text.encode()).hexdigest()
     return digests
 
 
@@ -58,7 +60,7 @@ def object_files(value: Any) -> dict[str, Path]:
     modules and files that they name (`code_files`). Of the program's own script, only what the code
     uses is included."""
     files: dict[str, Path] = {}
-    for code in _code(value, set()):
+    for code in _code(value):
         if code.__module__ != SCRIPT:
             files |= {} if is_installed(code.__module__) else code_files(code.__module__)
         elif (file := _script()) is not None and (node := _definition(code)) is not None:
@@ -67,24 +69,59 @@ def object_files(value: Any) -> dict[str, Path]:
     return files
 
 
-def _code(value: Any, seen: set[int]) -> Iterator[Any]:
+def _code(value: Any) -> Iterator[Any]:
     """Yields the functions and classes of a program that an object consists of or holds."""
+    for part in _parts(value, set()):
+        code = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
+        if str(code.__module__).partition(".")[0] not in ("builtins", "colearn", "functools"):
+            yield code
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yields an object and the functions, classes and callable objects that it holds."""
     if id(value) in seen:
         return
     seen.add(id(value))
-    held: Iterable[Any] = ()
+    yield value
+    held: Iterable[Any]
     if isinstance(value, partial):
         held = (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
-        held = (value.__func__, value.__self__)
+        yield from _parts(value.__self__, seen)
+        held = (value.__func__,)
     else:
-        code = value if inspect.isroutine(value) or isinstance(value, type) else type(value)
-        if str(code.__module__).partition(".")[0] not in ("builtins", "colearn", "functools"):
-            yield code
         held = _held(value)
     for part in held:
-        if callable(part) or isinstance(value, partial | MethodType):
-            yield from _code(part, seen)
+        if callable(part) or is_dataclass(part) or isinstance(part, partial | MethodType):
+            yield from _parts(part, seen)
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    """The plain values with which a function or an object was made: of a partial function, of a
+    closure, of defaults, and of the attributes that are named as the parameters of the object's
+    class. Other attributes, such as counters, may change while a run uses the object."""
+    named: dict[str, Any] = {}
+    if isinstance(value, partial):
+        named = {**{str(number): a for number, a in enumerate(value.args)}, **value.keywords}
+    elif isinstance(value, FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            if _is_filled(cell) and not isinstance(cell.cell_contents, list | dict):
+                named[name] = cell.cell_contents
+        named |= {"defaults": [*filter(_is_plain, value.__defaults__ or ())]}
+        named |= value.__kwdefaults__ or {}
+    elif not (inspect.isroutine(value) or isinstance(value, type)):
+        for name in _parameters(type(value)):
+            for kept in (name, f"_{name}"):
+                if hasattr(value, kept):
+                    named[kept] = getattr(value, kept)
+    return {name: plain for name, plain in named.items() if _is_plain(plain) and plain != []}
+
+
+def _parameters(cls: type) -> Iterable[str]:
+    try:
+        return inspect.signature(cls).parameters
+    except (TypeError, ValueError):  # a class in C
+        return ()
 
 
 def _held(value: Any) -> Iterator[Any]:
@@ -105,9 +142,11 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) for name in value) and all(map(_is_plain, value.values()))
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
-    return isinstance(value, str | int | float | bool | None)
+    return isinstance(value, str | int | float | bool | PurePath | None)
 
 
 def _definition(code: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:

@@ -7,9 +7,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -90,6 +92,65 @@ def test_an_object_s_files_are_those_of_its_module(
 def test_the_arguments_of_a_partial_function_are_known(module: ModuleType) -> None:
     one, two = (object_digest(partial(module.paid, worth=worth)) for worth in (1, 2))
     assert one["paid"] == two["paid"] and first_change(one, two) == "arguments"
+
+
+def made(scale: float) -> Any:
+    def paid(completions: Any, **_: Any) -> Any:
+        return [scale for _ in completions]
+
+    return paid
+
+
+def defaulted(scale: float) -> Any:
+    def paid(completions: Any, worth: float = scale, *, tax: float = scale, **_: Any) -> Any:
+        return [worth - tax for _ in completions]
+
+    return paid
+
+
+@dataclass
+class Scale:
+    scale: float
+
+
+class Paid:
+    def __init__(self, scale: Any) -> None:
+        self._scale, self.calls = scale, 0
+
+    def __call__(self, completions: Any, **_: Any) -> Any:
+        self.calls += 1
+        return [self._scale for _ in completions]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        made,
+        defaulted,
+        Paid,
+        Scale,
+        lambda scale: Paid({"first": scale}),
+        lambda scale: Paid(Scale(scale)),
+        lambda scale: Paid(Path(f"{scale}.json")),
+        lambda scale: Paid(scale).__call__,
+        lambda scale: partial(Paid(scale), worth=1),
+    ],
+)
+def test_the_values_with_which_an_object_was_made_are_known(make: Any) -> None:
+    assert first_change(object_digest(make(2.0)), object_digest(make(3.0))) == "arguments"
+    assert object_digest(make(2.0)) == object_digest(make(2.0))
+
+
+def test_what_an_object_counts_may_change() -> None:
+    paid, calls = Paid(2.0), list[int]()
+
+    def counted(completions: Any, **_: Any) -> Any:
+        calls.append(1)
+        return paid(completions)
+
+    before = object_digest(counted)
+    counted(["a"])
+    assert object_digest(counted) == before and calls == [paid.calls]
 
 
 SCRIPT = """
