@@ -15,9 +15,9 @@ from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError
 from colearn.registry import Kind, installed, is_target
-from colearn.registry.code_files import code_files, files_beside
+from colearn.registry.code_files import code_files, command_files, files_beside
 from colearn.registry.given import given, is_given, is_here
-from colearn.registry.named_files import CODE, DATA, YAML
+from colearn.registry.named_files import CODE, DATA, SHELL, YAML
 from colearn.registry.object_code import SCRIPT, definition_digest, object_digest, object_files
 from colearn.registry.packages import package_digests
 from colearn.text.notes import note
@@ -37,6 +37,8 @@ _INTERPRETER = re.compile(r"python[\d.]*")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _REGISTERED: Mapping[str, Kind] = {"task.name": "tasks", "algorithm.name": "algorithms"}
 """Fields whose names other packages may register."""
+_OF_COMMAND = re.compile(r"\bcommand(\.\d+)?$")
+"""Fields with a command's words, such as `python agent.py` behind `sh -c` or `--rows=rows.csv`."""
 _PASSED_OVER = (
     "base",
     "compare.",
@@ -136,9 +138,11 @@ def _files(field: str, text: str, module: str | None) -> dict[str, Path]:
         return code_files(text.partition(":")[0])
     if _is_file(text):
         file = Path(text).expanduser()
-        followed = file.suffix in (CODE, *YAML)
+        followed = file.suffix in (CODE, SHELL, *YAML)
         return files_beside(file, file.parent) if followed else {file.name: file}
-    return _data_files(Path(text).expanduser()) if _is_data_folder(field, text) else {}
+    if _is_data_folder(field, text):
+        return _data_files(Path(text).expanduser())
+    return command_files(text) if _OF_COMMAND.search(field) else {}
 
 
 def check_sources(
@@ -266,5 +270,5 @@ def _data_files(folder: Path) -> dict[str, Path]:
     return {
         file.relative_to(folder).as_posix(): file
         for file in sorted(folder.rglob("*"))
-        if file.suffix in DATA and file.is_file()
+        if set(DATA).intersection(file.suffixes) and file.is_file()
     }

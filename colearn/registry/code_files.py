@@ -9,9 +9,20 @@ import sysconfig
 import tokenize
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import pairwise
 from pathlib import Path
 
-from .named_files import CODE, YAML, name_of_node, named_in_code, named_in_yaml, text_of_node
+from .named_files import (
+    CODE,
+    SHELL,
+    YAML,
+    name_of_node,
+    named_in_code,
+    named_in_words,
+    named_in_yaml,
+    text_of_node,
+    words_of_command,
+)
 from .own_code import FolderFinder, folders
 
 _INSTALLED = frozenset(
@@ -50,9 +61,24 @@ def is_installed(module: str) -> bool:
 
 
 def files_beside(file: Path, home: Path) -> dict[str, Path]:
-    """Returns a Python or YAML file, the modules of `home` that it imports, and the files that its
-    texts name, keyed by path; the imports and texts of those files are followed as well."""
+    """Returns a Python, YAML or shell file, the modules of `home` that it imports, and the files
+    that its texts name, keyed by path; the imports and texts of those files are followed as
+    well."""
     return _followed(_modules(file), home)
+
+
+def command_files(text: str) -> dict[str, Path]:
+    """Returns the programs, modules and data that a shell's command names, with what these name."""
+    return _followed(_named_in_command(text, Path.cwd()), Path.cwd())
+
+
+def _named_in_command(text: str, folder: Path) -> Iterator[Path]:
+    words = words_of_command(text)
+    yield from named_in_words(words, (folder, Path.cwd()))
+    for option, module in pairwise(words):
+        file = _beside(module, Path.cwd()) if option == "-m" else None
+        if file is not None:
+            yield from _modules(file)
 
 
 def files_of(tree: ast.Module, file: Path) -> dict[str, Path]:
@@ -73,6 +99,8 @@ def _followed(files: Iterable[Path], home: Path) -> dict[str, Path]:
             waiting += [path for path in references if path not in found]
         elif current.suffix in YAML:
             waiting += named_in_yaml(current)
+        elif current.suffix == SHELL:
+            waiting += _named_in_command(current.read_text(errors="replace"), current.parent)
     return _named(home, found)
 
 

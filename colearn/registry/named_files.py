@@ -11,10 +11,15 @@ from typing import Any
 
 from colearn.text.yaml_text import read_yaml_file
 
-CODE, YAML = ".py", (".yaml", ".yml")
-DATA = (".jsonl", ".json", ".csv", ".txt", ".md", ".parquet")
+CODE, YAML, SHELL = ".py", (".yaml", ".yml"), ".sh"
+DATA = (
+    *(".jsonl", ".json", ".csv", ".tsv", ".txt", ".md", ".xml", ".toml"),
+    *(".jinja", ".jinja2", ".j2", ".parquet", ".arrow", ".npy", ".npz"),
+)
 """Suffixes of data files."""
-_NAMED = (CODE, *YAML, *DATA)
+_NAMED = (CODE, *YAML, SHELL, *DATA)
+_WORD_ENDS = re.compile(r"""[\s=;&|()'"`]+""")
+_REDIRECTED = re.compile(r">+\s*\S+")
 _MODE = re.compile(r"[rwaxbt+]*[wax+][rwaxbt+]*")
 """A mode of `open` that writes."""
 _WRITER = re.compile(r"(write|to_|save)\w*")
@@ -34,6 +39,17 @@ def named_in_yaml(file: Path) -> Iterator[Path]:
     """Yields the files beside a YAML file that its texts name."""
     for text in _strings(_content(file)):
         yield from _found(text, (file.parent,))
+
+
+def words_of_command(text: str) -> list[str]:
+    """The words of a shell's command or script, without the files to which it writes."""
+    return _WORD_ENDS.split(_REDIRECTED.sub(" ", text))
+
+
+def named_in_words(words: list[str], folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Yields the files that words name, each in the first of `folders` that has it."""
+    for word in words:
+        yield from _found(word, folders)
 
 
 def _content(file: Path) -> Any:

@@ -192,6 +192,27 @@ def test_a_command_s_program_and_module_belong_to_the_run_s_files(folder: Path) 
     assert sources["task.items"].keys() == {"rows.jsonl"}
 
 
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (["sh", "-c", "exec python3 server.py --port 1"], {"server.py"}),
+        (["sh", "-c", "python -m wrapped 2> rows.jsonl"], {"wrapped.py", "server.py"}),
+        (["server", "--rows=rows.jsonl"], {"rows.jsonl"}),
+        (["sh", "begin.sh"], {"begin.sh", "mine.py", "helper.py", "kit/__init__.py"}),
+    ],
+)
+def test_the_words_of_a_command_belong_to_the_run_s_files(
+    folder: Path, command: list[str], files: set[str]
+) -> None:
+    (folder / "begin.sh").write_text("#!/bin/sh\npython 'mine.py' >> rows.jsonl\n")
+    task = {"name": "gateway", "items": "items.jsonl", "agents": ["ada"], "command": command}
+    algorithm = {"name": "magrpo", "rollout": "parallel"}
+    config = {**settings([0]), "task": task, "algorithm": algorithm, "compare": {}}
+    sources = sources_of(resolve(load_config(config)), {})
+    found = {n for f, names in sources.items() if f.startswith("task.command") for n in names}
+    assert found - {"kit/scores.py"} == files
+
+
 def test_callbacks_and_trackers_may_change(folder: Path) -> None:
     (folder / "told.py").write_text("def told(**_):\n    pass\n")
     callbacks = [{"name": "own_metric", "function": "told:told"}]
@@ -294,6 +315,15 @@ def test_data_that_a_module_names_belongs_to_its_files(folder: Path, reads: str)
     (folder / "data" / "prices.json").write_text("[1]")
     (folder / "mine.py").write_text(reads)
     assert code_files("mine").keys() == {"mine.py", "data/prices.json"}
+
+
+@pytest.mark.parametrize("file", ["prices.tsv", "prices.toml", "judge.jinja", "prices.npy"])
+def test_data_of_other_kinds_and_prompts_belong_to_a_module_s_files(
+    folder: Path, file: str
+) -> None:
+    (folder / file).write_text("1")
+    (folder / "mine.py").write_text(f"text = Path('{file}').read_bytes()")
+    assert code_files("mine").keys() == {"mine.py", file}
 
 
 @pytest.mark.parametrize(
