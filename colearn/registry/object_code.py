@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path, PurePath
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .code_files import code_files, files_of, is_installed, parsed
 
 SCRIPT = "__main__"
 """Module of what the program itself defines, and the name of an entry beside its digests."""
+_NOTEBOOK = "notebook.py"
+"""A notebook's cells import modules as a file of the current folder does."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = (ast.If, ast.Try, ast.ExceptHandler, ast.With)
 
@@ -43,7 +45,7 @@ def object_digest(value: Any) -> dict[str, str]:
     digests: dict[str, str] = {}
     for code in _code(value):
         if (node := _definition(code)) is not None:
-            digests.setdefault(node.name, _dumped(node))
+            digests.setdefault(getattr(node, "name", code.__name__), _dumped(node))
             if code.__module__ == SCRIPT:
                 digests[SCRIPT] = ""
                 for name, statement in _used(node, _script_tree()):
@@ -63,9 +65,9 @@ def object_files(value: Any) -> dict[str, Path]:
     for code in _code(value):
         if code.__module__ != SCRIPT:
             files |= {} if is_installed(code.__module__) else code_files(code.__module__)
-        elif (file := _script()) is not None and (node := _definition(code)) is not None:
-            used = [node, *(statement for _, statement in _used(node, parsed(file)))]
-            files |= files_of(ast.Module(used, []), file)
+        elif (node := _definition(code)) is not None:
+            used = [node, *(statement for _, statement in _used(node, _script_tree()))]
+            files |= files_of(ast.Module(used, []), _script() or Path.cwd() / _NOTEBOOK)
     return files
 
 
@@ -149,12 +151,27 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | PurePath | None)
 
 
-def _definition(code: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+def _definition(code: Any) -> ast.stmt | None:
+    """The statement that defines a function or a class; of a lambda, the lambdas of its line."""
+    if isinstance(code, type) and code.__module__ == SCRIPT and _script() is None:
+        bases: list[ast.expr] = [ast.Name(base.__name__, ast.Load()) for base in code.__bases__]
+        return ast.ClassDef(code.__name__, bases, [], [*_live(vars(code))], [])
     try:
+        if getattr(code, "__name__", "") == (lambda: None).__name__:
+            return _lambda(code)
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
-    except (OSError, TypeError, SyntaxError, ValueError):  # a lambda, code that was typed in
+    except (OSError, TypeError, SyntaxError, ValueError):  # code that was typed in
         return None
     return node if isinstance(node, _DEFINITIONS) else None
+
+
+def _lambda(code: FunctionType) -> ast.stmt:
+    tree = ast.parse("".join(inspect.findsource(code)[0]))
+    line = code.__code__.co_firstlineno
+    lambdas: list[ast.expr] = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line
+    ]
+    return ast.Expr(ast.Tuple(lambdas, ast.Load()))
 
 
 def _script() -> Path | None:
@@ -163,8 +180,24 @@ def _script() -> Path | None:
 
 
 def _script_tree() -> ast.Module:
+    """The program's script; of a notebook, which is no file, its names as they are now."""
     file = _script()
-    return ast.Module([], []) if file is None else parsed(file)
+    return ast.Module([*_live(vars(sys.modules[SCRIPT]))], []) if file is None else parsed(file)
+
+
+def _live(names: Mapping[str, Any]) -> Iterator[ast.stmt]:
+    """Yields statements that bind names to their functions, classes, modules and plain values. What
+    a run may change in place, such as a list of its calls, is left out."""
+    for name, value in list(names.items()):
+        module = getattr(value, "__module__", None)
+        if isinstance(value, FunctionType | type) and module == SCRIPT:
+            yield from filter(None, [_definition(value)])
+        elif isinstance(value, FunctionType | type) and value.__qualname__.isidentifier():
+            yield from ast.parse(f"from {module} import {value.__qualname__} as {name}").body
+        elif isinstance(value, ModuleType):
+            yield from ast.parse(f"import {value.__name__} as {name}").body
+        elif _is_plain(value) and not isinstance(value, list | Mapping) and name[:2] != "__":
+            yield from ast.parse(f"{name} = {value!r}").body
 
 
 def _used(node: ast.AST, tree: ast.Module) -> list[tuple[str, ast.stmt]]:

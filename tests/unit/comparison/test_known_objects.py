@@ -205,3 +205,66 @@ def test_what_an_object_of_a_script_uses_is_known(
 ) -> None:
     assert {"kit.py", "prices.json"} <= before.keys()
     assert first_change(before, known(tmp_path, **edited)) == change
+
+
+def test_a_lambda_is_known_by_its_source(tmp_path: Path) -> None:
+    program = SCRIPT.replace(
+        "partial(paid, share=2)", "lambda texts: [scored(text) for text in texts]"
+    )
+    first = known(tmp_path, program=program)
+    changed = known(tmp_path, program=program.replace("[scored(text)", "[-scored(text)"))
+    assert first_change(first, changed) == "<lambda>" and "scored" in first
+
+
+CELLS = """
+import linecache, sys
+del __file__
+for number, cell in enumerate(open(sys.argv[1]).read().split("# cell"), start=1):
+    name = f"<cell {number}>"
+    linecache.cache[name] = (len(cell), None, cell.splitlines(True), name)
+    exec(compile(cell, name, "exec"))
+"""
+CELL = """
+import json
+from pathlib import Path
+from kit import ONE as WORTH, scored
+BONUS = 0.5
+CALLS = []
+class Base:
+    tax = 0.1
+# cell
+def helper(text):
+    return scored(text) + BONUS
+class Paid(Base):
+    def __call__(self, completions, **_):
+        CALLS.append(1)
+        return [helper(text) for text in completions]
+# cell
+from colearn.registry.object_code import object_digest, object_files
+if len(sys.argv) > 2:
+    Paid()(["a"])
+print(json.dumps(dict.fromkeys(object_files(Paid()), "") | object_digest(Paid())))
+"""
+
+
+def cells(folder: Path, *arguments: str, old: str = "", new: str = "") -> dict[str, str]:
+    """What is known of the object of a notebook: code without a file."""
+    (folder / "kit.py").write_text("ONE = 1.0\ndef scored(text): return ONE\n")
+    (folder / "cells.txt").write_text(CELL.replace(old, new))
+    (folder / "kernel.py").write_text(CELLS)
+    command = [sys.executable, "kernel.py", "cells.txt", *arguments]
+    digests: dict[str, str] = json.loads(subprocess.check_output(command, cwd=folder))
+    return digests
+
+
+def test_what_an_object_of_a_notebook_uses_in_other_cells_is_known(tmp_path: Path) -> None:
+    before = cells(tmp_path)
+    assert before["kit.py"] == "" and "CALLS" not in before
+    for old, new, change in (
+        ("scored(text) + BONUS", "scored(text) - BONUS", "helper"),
+        ("BONUS = 0.5", "BONUS = 0.6", "BONUS"),
+        ("tax = 0.1", "tax = 0.2", "Base"),
+        ("[helper(text) for", "[-helper(text) for", "Paid"),
+    ):
+        assert first_change(before, cells(tmp_path, old=old, new=new)) == change
+    assert cells(tmp_path, "called") == before
