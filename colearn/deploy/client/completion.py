@@ -45,6 +45,9 @@ _REASONED = (
 )
 """Fields of a message that hold reasoning."""
 _REASONING = ("thinking", "redacted_thinking", "reasoning")
+_MOST_OF_NOTHING = 8
+"""Maximum number of tokens of an answer without a text: its end, and marks of reasoning that it has
+not begun."""
 _SHOWN = 60
 """Maximum number of characters that an error quotes from an answer."""
 
@@ -98,15 +101,15 @@ def read_completion(answer: Any) -> Completion:
     if choice.message is None:
         raise _no_completion()
     _check_types(message.content)
+    # `usage` counts the tokens of all choices
+    usage = read.usage if len(read.choices) == 1 else None
     if not text.strip() and choice.token_ids is None:
-        _check_empty(message, read.usage, cut=finish == "length", ended=bool(choice.finish_reason))
+        _check_empty(message, usage, cut=finish == "length", ended=bool(choice.finish_reason))
     if len(text) > LONGEST_ACTION or not is_unicode(text):
         raise FailedAnswer(
             f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
         )
     ids = choice.token_ids
-    # `usage` counts the tokens of all choices
-    usage = read.usage if len(read.choices) == 1 else None
     reported = None if usage is None else usage.completion_tokens
     return Completion(text, finish, reported if ids is None else len(ids), ids)
 
@@ -211,8 +214,15 @@ def _check_empty(message: _Message, usage: _Usage | None, *, cut: bool, ended: b
         or (details is not None and details.reasoning_tokens)
     ):
         raise FailedAnswer("the answer has reasoning, but no text; raise max_tokens")
-    if cut and not "".join(_parts(message.content, _TEXTS)):
+    written = "".join(_parts(message.content, _TEXTS))
+    if cut and not written:
         raise FailedAnswer("the answer has no text within its limit; raise max_tokens")
+    tokens = 0 if usage is None else usage.completion_tokens or 0
+    if not written and tokens > _MOST_OF_NOTHING:
+        raise FailedAnswer(
+            f"the answer has {tokens} tokens, but no text; let the server return them, or the "
+            "reasoning that it leaves out"
+        )
     if message.content is None or not ended:
         raise FailedAnswer("the answer has no text", passing=True)
 

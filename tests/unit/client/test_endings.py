@@ -145,6 +145,10 @@ LOST = {
         ),
         "reasoning, but no text",
     ),
+    "tokens that the server left out": (
+        answer(content="", usage={"completion_tokens": 90}),
+        "has 90 tokens, but no text",
+    ),
     "an empty text at the limit": (answer("length", content=""), "no text .*max_tokens"),
     "Ollama's reasoning alone": (answer(content="", thinking="I should"), "reasoning, but no text"),
     "LiteLLM's reasoning alone": (
@@ -200,6 +204,11 @@ def test_an_answer_without_anything_is_asked_for_again(body: dict[str, Any]) -> 
 )
 def test_a_text_is_played_whole_whatever_its_form(content: Any, text: str) -> None:
     assert read_completion(answer(content=content)).text == text
+
+
+def test_an_answer_of_its_end_alone_is_played() -> None:
+    body = answer(content="", usage={"completion_tokens": 2})
+    assert read_completion(body).text == ""
 
 
 @pytest.mark.parametrize("nothing", [{"tool_calls": []}, {"tool_calls": None}, {"refusal": ""}])
