@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from colearn.errors import TaskError
+from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
 
 from .record import CallResult, WorkflowState
@@ -85,7 +86,7 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
         replay = Replay(tools)
         team = Team(replay, self.agents, tools, self.measures)
         try:
-            replay.start(self.run(team, before.item))
+            replay.start(self.run(team, copied(before.item)))
             for event in before.events:
                 replay.tell(event)
             due = before.next_calls()

@@ -444,6 +444,21 @@ def test_an_attribute_that_a_run_misspells_is_told_with_its_line(asked):
     assert f"({__file__}, line {line})" in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_run_that_changes_its_item_changes_no_replay_and_no_later_episode():
+    class Notes(Base):
+        async def run(self, team, item):
+            for _ in range(2):
+                item["notes"].append(await team.a("note"))
+            team.reward(float(len(item["notes"])))
+
+    item = {"notes": []}
+    for _ in range(2):
+        state = Notes().reset(item, RNG)
+        state = Notes().step(state, {"a": "x"}, RNG).state
+        assert Notes().step(state, {"a": "y"}, RNG).reward == 2.0
+    assert item == {"notes": []}
+
+
 def test_a_run_that_does_not_replay_is_told_so():
     prompts = iter(["1", "2"])
 
