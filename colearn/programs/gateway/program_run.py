@@ -15,10 +15,16 @@ from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.errors import printable
 from colearn.text.masking import masked
+from colearn.text.notes import note_once
 
 _LONGEST_FAILURE = 300
 MOST_WAITING = 64
 """Maximum number of requests of one episode that may wait for an answer."""
+
+_UNREAD = (
+    "gateway: a program left before its answer was there, which is trained and paid although the "
+    "program has not read it; raise the time limit of its client"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -177,12 +183,14 @@ class ProgramRun:
             return list(first.values())
 
     def answer(self, request: str, body: Mapping[str, Any]) -> None:
-        """Answers a request if its client still waits."""
+        """Answers a request if its client still waits; otherwise prints a note."""
         with self._changed:
             pending = self._open.pop(request, None)
             self._answered[request] = body["model"]
         if pending is not None:
             pending.answer.set_result(body)
+        elif not self.over:
+            note_once(_UNREAD)
 
     def refuse(self, request: str, error: ServeError) -> None:
         """Answers a request with an error."""
