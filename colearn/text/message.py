@@ -8,6 +8,7 @@ from typing import Any
 from .media import media_problem
 
 _LEFT_OUT = (
+    "name",
     *("reasoning_content", "reasoning", "thinking"),
     *("tool_calls", "function_call"),
 )

@@ -50,6 +50,7 @@ def test_a_line_that_is_no_row_is_named(line: str, problem: str, tmp_path: Path)
         ({}, {"loss_weight": 2}, "has the loss_weight 2"),
         ({}, {"train": False}, "has the train False"),
         ({"function_call": {"name": "f"}}, {}, "a message has function_call"),
+        ({"name": "ben"}, {}, "a message has name, which rows do not hold; write it into content"),
         ({}, {"tools": [{"name": "f"}]}, "has tools, which is not read"),
         ({}, {"chat_template_kwargs": {"enable_thinking": False}}, "has chat_template_kwargs"),
     ],

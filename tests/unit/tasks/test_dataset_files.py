@@ -190,6 +190,10 @@ def test_a_file_that_is_no_parquet_is_one_line(tmp_path):
             "a message in 'prompt' of line 2 of .* has tool_calls, which prompts do not hold",
         ),
         (
+            [{"role": "user", "name": "ben", "content": "a"}],
+            "a message in 'prompt' of line 2 of .* has name, which prompts do not hold",
+        ),
+        (
             [MESSAGE, {"role": "assistant", "content": "a", "reasoning_content": "b"}, MESSAGE],
             "a message in 'prompt' of line 2 of .* has reasoning_content, which",
         ),
