@@ -161,3 +161,13 @@ def test_a_game_that_was_won_is_won_whoever_was_paid_more_for_form():
     tree = replace(won, cast=AGAINST_0, nodes=(won.nodes[0], end))
     cast.settle([tree.credited(({}, {"left": 1.0, "right": 2.0}))])
     assert cast.state()["score/0"] == 1.0
+
+
+def test_a_game_that_was_truncated_is_no_draw():
+    cast, _ = league([], every=2)
+    cast.restore({"taken": 1.0, "games/0": 0.0, "score/0": 0.0, "iterations": 0.0})
+    cut = chain([0.0], agents=SEATS, truncated={1: 3})
+    end = replace(cut.nodes[-1], metrics={"payoff_left": 0.0, "payoff_right": 0.0})
+    tree = replace(cut, cast=AGAINST_0, nodes=(cut.nodes[0], end))
+    cast.settle([tree.credited(({}, {"left": 0.0, "right": 0.0}))])
+    assert cast.state()["games/0"] == 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from math import isnan, nan
 from typing import Any, Literal
 
 import numpy as np
@@ -131,9 +131,10 @@ class League(Cast):
 
 
 def _payoff(episode: Tree[Any], agent: str) -> float:
-    """Return a player's payoff, averaged over branches."""
+    """Return a player's payoff, averaged over branches. A branch that was truncated has not been
+    paid."""
     name = f"payoff_{agent}"
-    ends = [leaf.metrics for leaf in episode.leaves() if name in leaf.metrics]
+    ends = [leaf for leaf in episode.leaves() if name in leaf.metrics]
     if ends:
-        return mean_scored(as_number(metrics[name]) for metrics in ends)
+        return mean_scored(nan if end.truncated else as_number(end.metrics[name]) for end in ends)
     return episode.returns_of(agent)[0]
