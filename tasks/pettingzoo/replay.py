@@ -233,6 +233,11 @@ def _step(env: Any, joint: Joint, parallel: bool) -> Situation:
                 "infos)"
             )
         observations, rewards, terminated, truncated, infos = result
+        if unpaid := [agent for agent in actions if agent not in rewards]:
+            raise TaskError(
+                f"task.env: step pays '{unpaid[0]}' nothing; return a reward for each agent that "
+                "acted, also for those that act no more"
+            )
         # some environments keep agents whose episode has ended in their list
         paid = {a: _paid(a, reward) for a, reward in rewards.items()}
         remaining = [a for a in env.agents if not (terminated.get(a) or truncated.get(a))]

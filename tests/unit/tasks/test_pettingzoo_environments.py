@@ -153,6 +153,16 @@ def test_an_episode_is_truncated_though_nobody_observes_its_end(made):
     assert [outcome.truncated for outcome in played(made(step=step))] == [False, False, True]
 
 
+def test_a_last_reward_that_the_environment_leaves_out_is_an_error(made):
+    def step(self, actions):
+        seen, _, *results = Counter.step(self, actions)
+        return seen, dict.fromkeys(self.agents, 1.0), *results
+
+    task = made(step=step)
+    with pytest.raises(TaskError, match=r"^task\.env: step pays 'a' nothing; return a reward"):
+        played(task)
+
+
 @pytest.mark.parametrize(
     ("seen", "shown"),
     [
