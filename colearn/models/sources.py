@@ -4,16 +4,19 @@ comparison saves them with its plan; both compare them before they go on."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from colearn.config import ResolvedRun
-from colearn.contract import NetworkKey
-from colearn.errors import CheckpointError
+from colearn.contract import DecPOMDP, NetworkKey
+from colearn.contract.checked_task import CheckedTask
+from colearn.errors import CheckpointError, DataNotHere, MissingExtra
 from colearn.registry import Kind, installed, is_target
 from colearn.registry.code_files import code_files, command_files, files_beside
 from colearn.registry.given import given, is_given, is_here
@@ -37,6 +40,8 @@ _INTERPRETER = re.compile(r"python[\d.]*")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _REGISTERED: Mapping[str, Kind] = {"task.name": "tasks", "algorithm.name": "algorithms"}
 """Fields whose names other packages may register."""
+_WITH_ROWS = ("dataset", "environment")
+"""Tasks whose `path` may name a data set on a hub."""
 _OF_COMMAND = re.compile(r"\bcommand(\.\d+)?$")
 """Fields with a command's words, such as `python agent.py` behind `sh -c` or `--rows=rows.csv`."""
 _PASSED_OVER = (
@@ -60,20 +65,27 @@ class SourceFiles:
     files: Files
 
 
-def sources_of(run: ResolvedRun, folders: Mapping[str, str]) -> dict[str, Files]:
+def sources_of(
+    run: ResolvedRun, folders: Mapping[str, str], *, plays: bool = True
+) -> dict[str, Files]:
     """Compute the digests for a run's checkpoints, by field. Weights are included only for models
     that checkpoints do not save completely. `folders`: the result of `base_folders`; models missing
-    from it are skipped."""
-    return {field: source.files for field, source in _read(run, folders, every=False).items()}
+    from it are skipped. `plays`: whether the run's task is played, so that its rows on a hub are
+    read."""
+    sources = _read(run, folders, every=False, plays=plays)
+    return {field: source.files for field, source in sources.items()}
 
 
 def compared_sources(run: ResolvedRun) -> dict[str, SourceFiles]:
     """Compute the digests for a comparison, by field, with the weights of all models. Embedded
     models are skipped, because the task and its rows determine them."""
-    return _read(run, {path: path for path in map(run.path, run.networks)}, every=True)
+    folders = {path: path for path in map(run.path, run.networks)}
+    return _read(run, folders, every=True, plays=True)
 
 
-def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[str, SourceFiles]:
+def _read(
+    run: ResolvedRun, folders: Mapping[str, str], *, every: bool, plays: bool
+) -> dict[str, SourceFiles]:
     weights: dict[str, tuple[str, bool]] = {}
     for key in run.networks:
         path, field = run.path(key), _field(run, key)
@@ -99,6 +111,8 @@ def _read(run: ResolvedRun, folders: Mapping[str, str], *, every: bool) -> dict[
             name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
         }
         files |= _definition(text, field)
+        if field == "task.path" and not files and plays and not is_given(text):
+            files |= _hub_rows(run.task) if run.config.task.name in _WITH_ROWS else {}
         if field == "task.name":
             files |= package_digests(text, run.config.task.settings)
         if files:
@@ -124,6 +138,18 @@ def _definition(text: str, field: str) -> dict[str, str]:
     if is_given(text):
         return object_digest(given(text, field)) if is_here(text) else {}
     return definition_digest(*text.split(":"))
+
+
+@lru_cache(maxsize=4)
+def _hub_rows(task: DecPOMDP[Any, Any]) -> dict[str, str]:
+    """The digest of the rows of a data set on a hub, whose files may be others tomorrow; empty if
+    they cannot be read, as the task will say."""
+    splits = ("train", "test")
+    try:
+        rows = [repr(item) for split in splits for item in CheckedTask(task).items(split)]
+    except (DataNotHere, MissingExtra):
+        return {}
+    return {"the content": hashlib.sha256("\n".join(rows).encode()).hexdigest()}
 
 
 def _files(field: str, text: str, module: str | None) -> dict[str, Path]:

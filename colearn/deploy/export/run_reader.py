@@ -62,7 +62,8 @@ def read_trained(folder: Path, step: Step = "last") -> Trained:
     run = resolve(config, agents=record.agents)
     actors = (key for key in run.networks if key.kind == "actor")
     folders = base_folders(run, actors, checkpoint.sources)
-    check_sources(checkpoint.path, checkpoint.sources, sources_of(run, folders))
+    now = sources_of(run, folders, plays=False)
+    check_sources(checkpoint.path, checkpoint.sources, now)
     return Trained(
         folder=run_folder,
         run=run,

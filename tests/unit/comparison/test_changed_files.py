@@ -192,6 +192,23 @@ def test_a_command_s_program_and_module_belong_to_the_run_s_files(folder: Path) 
     assert sources["task.items"].keys() == {"rows.jsonl"}
 
 
+def test_a_comparison_is_not_extended_with_other_rows_of_a_hub(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"prompt": f"say {k}"} for k in range(6)]
+    hub = SimpleNamespace(load_dataset=lambda path, *, name, split: list(rows))
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+    config = settings([0])
+    config["task"]["path"] = "owner/said"
+    claim(make_plan(load_config(config)), folder / "out", None)
+    claim(make_plan(load_config(config)), folder / "out", None)
+    rows[2] = {"prompt": "sing"}
+    with pytest.raises(
+        CheckpointError, match=r"^task\.path: the content is not the one with which "
+    ):
+        claim(make_plan(load_config(config)), folder / "out", None)
+
+
 @pytest.mark.parametrize(
     ("command", "files"),
     [
