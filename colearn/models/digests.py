@@ -23,7 +23,7 @@ def settings_digests(folder: Path) -> dict[str, str]:
 def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, str]:
     """Return the digests of a model's files, keyed by file name. Without `weights`, only settings
     and tokenizer files are included. For an adapter, the base's files are included as base/NAME.
-    The result is empty if `path` is a hub name that is not in the cache.
+    The result is empty if `path` is a hub name that is not in the cache, or not with the weights.
 
     Errors: ConfigError naming `field` for an adapter whose base is not known.
     """
@@ -34,7 +34,10 @@ def file_digests(path: str, field: str, *, weights: bool = True) -> dict[str, st
     if (folder / CRITIC).is_file():
         digests[CRITIC] = digest(folder / CRITIC)
     if weights:
-        digests |= {file.name: digest(file) for file in sorted(folder.glob("*.safetensors"))}
+        files = sorted(folder.glob("*.safetensors"))
+        if not files and str(folder) != path:
+            return {}
+        digests |= {file.name: digest(file) for file in files}
     if is_adapter(path):
         config = adapter_config(path, field)
         for name in ("base_model_name_or_path", "revision"):  # the base may be moved

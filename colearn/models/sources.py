@@ -27,7 +27,7 @@ from colearn.text.notes import note
 
 from .adapter_folder import is_adapter
 from .digests import digest, file_digests
-from .hub_files import model_folder
+from .hub_files import model_folder, revision_folder
 
 Files = Mapping[str, str]
 """Digests of files by name."""
@@ -81,6 +81,15 @@ def compared_sources(run: ResolvedRun) -> dict[str, SourceFiles]:
     models are skipped, because the task and its rows determine them."""
     folders = {path: path for path in map(run.path, run.networks)}
     return _read(run, folders, every=True, plays=True)
+
+
+def fetch_models(run: ResolvedRun) -> None:
+    """Download the newest weights of a run's models on the hub, which the run is about to load, so
+    that their digests are known. Errors: ConfigError for a model that is not there."""
+    for key in run.networks:
+        path = run.path(key)
+        if _HUB_NAME.fullmatch(path) and not Path(path).is_dir():
+            revision_folder(path, None, weights=True, subject=f"{run.field(key)}: the model")
 
 
 def _read(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import colearn
 from colearn.errors import CheckpointError
+from colearn.models.sources import fetch_models
 from colearn.runs.record import (
     ComparisonEntry,
     ComparisonFolder,
@@ -58,8 +59,10 @@ def claim(plan: Plan, out: Path, command: str | None) -> None:
     """Record `out` as the folder of this comparison. A recorded comparison can be extended by more
     algorithms, seeds and steps.
 
-    Errors: as `check_claim`.
+    Errors: as `check_claim`, and ConfigError for a model that the hub does not have.
     """
+    for run in plan.resolved.values():
+        fetch_models(run)
     changes = check_claim(plan, out)
     folder = ComparisonFolder(out)
     planned = [

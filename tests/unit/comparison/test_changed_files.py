@@ -11,15 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import fabricated_runs
+import huggingface_hub.constants
 import pytest
 
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError
+from colearn.models.digests import file_digests
 from colearn.models.sources import check_sources, compared_sources, first_change, sources_of
 from colearn.registry.code_files import code_files
 from colearn.registry.packages import package_digests
 from colearn.runs.comparison.claim import claim
 from colearn.runs.comparison.launch import launch_jobs, launched_runs
+from colearn.runs.comparison.outside import check_files
 from colearn.runs.comparison.plan import Plan, make_plan
 from colearn.runs.record import ComparisonFolder
 from colearn.runs.report.finding import changes_note
@@ -190,6 +193,49 @@ def test_a_command_s_program_and_module_belong_to_the_run_s_files(folder: Path) 
     assert sources["task.command.2"].keys() == {"wrapped.py", "server.py"}
     assert sources["task.command.3"].keys() == {"server.py"}
     assert sources["task.items"].keys() == {"rows.jsonl"}
+
+
+class Hub:
+    """A hub with one model, and this machine's cache of it."""
+
+    def __init__(self, cache: Path) -> None:
+        self.repository, self.commit, self.weights = cache / "models--org--tiny", "a" * 40, b"1"
+
+    def download(self, name: str, revision: str | None = None, *, allow_patterns: list[str]) -> str:
+        snapshot = self.repository / "snapshots" / self.commit
+        for made in (snapshot, self.repository / "refs"):
+            made.mkdir(parents=True, exist_ok=True)
+        (self.repository / "refs" / "main").write_text(self.commit)
+        (snapshot / "config.json").write_text('{"model_type": "qwen2"}')
+        if "model*.safetensors" in allow_patterns:
+            (snapshot / "model.safetensors").write_bytes(self.weights)
+        return str(snapshot)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    hub = Hub(tmp_path / "hub")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.download)
+    return hub
+
+
+def test_weights_that_a_first_run_downloads_are_no_change(folder: Path, hub: Hub) -> None:
+    planned, out = plan(0, path="org/tiny"), folder / "out"
+    hub.download("org/tiny", allow_patterns=["config.json"])  # as a check of the plan does
+    assert file_digests("org/tiny", "models") == {}
+    claim(planned, out, None)
+    hub.download("org/tiny", allow_patterns=["model*.safetensors"])  # as the first run does
+    check_files(planned.resolved.values(), out)
+
+
+def test_a_comparison_is_not_extended_with_newer_weights_of_a_hub(folder: Path, hub: Hub) -> None:
+    claim(plan(0, path="org/tiny"), folder / "out", None)
+    hub.commit = "b" * 40  # another text in the repository
+    claim(plan(0, 1, path="org/tiny"), folder / "out", None)
+    hub.commit, hub.weights = "c" * 40, b"2"
+    with pytest.raises(CheckpointError, match=r"path: model\.safetensors is not the one with "):
+        claim(plan(0, 1, 2, path="org/tiny"), folder / "out", None)
 
 
 def test_a_comparison_is_not_extended_with_other_rows_of_a_hub(
