@@ -59,6 +59,8 @@ class AsyncRemoteAgent:
         self.sampling = dict(sampling or {})
         self.sessions = False
         """True for a colearn server, which keeps sessions; set when the agent is opened."""
+        self.restores_stops = False
+        """Whether answers lack the stop string that ended them, and name it."""
 
     async def __aenter__(self) -> AsyncRemoteAgent:
         await self.endpoint.open()
@@ -107,19 +109,15 @@ class AsyncRemoteAgent:
         self.sessions = owner == "colearn"
         if self.sessions:
             self.sampling.setdefault("return_token_ids", True)
-        if "stop" not in self.sampling:
-            if (
-                owner == "vllm"
-            ):  # vLLM drops tags, such as <answer>, that a tokenizer has as special
-                self.sampling.setdefault("skip_special_tokens", False)
-            return
+        if owner == "vllm":  # it drops tags, such as <answer>, that a tokenizer has as special
+            self.sampling.setdefault("skip_special_tokens", False)
         # in training, stop strings stay in the text; servers remove a request's
-        if self.sessions:
+        if self.sessions and "stop" in self.sampling:
             sampling = (await self.endpoint.request("GET", "/agent")).get("sampling")
             if isinstance(sampling, dict) and sampling.get("stop") == self.sampling["stop"]:
                 del self.sampling["stop"]
-        elif owner == "vllm":
-            self.sampling["include_stop_str_in_output"] = True
+        elif owner == "vllm":  # if asked for stop strings, it would also give the end token
+            self.restores_stops = not self.sampling.get("include_stop_str_in_output")
 
 
 class AsyncConversation:
@@ -183,10 +181,11 @@ class AsyncConversation:
             await self._forget()
             answer = await self._ask(messages, settings, count)
         seconds = time.perf_counter() - started
-        self.messages = [*messages, {"role": "assistant", "content": answer.text}]
+        text = answer.text + (answer.stop or "" if self._agent.restores_stops else "")
+        self.messages = [*messages, {"role": "assistant", "content": text}]
         self._turns += 1
         return Reply(
-            text=answer.text,
+            text=text,
             tokens=answer.tokens,
             seconds=seconds,
             finish=answer.finish,

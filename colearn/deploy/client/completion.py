@@ -82,6 +82,8 @@ class Completion:
     """Number of sampled tokens with the end token; None if the server does not report it."""
     token_ids: tuple[int, ...] | None
     """The sampled token ids; None unless the server reports them (`return_token_ids`)."""
+    stop: str | None = None
+    """The stop string that ended the answer, if the server names it."""
 
 
 def read_completion(answer: Any) -> Completion:
@@ -104,14 +106,15 @@ def read_completion(answer: Any) -> Completion:
     # `usage` counts the tokens of all choices
     usage = read.usage if len(read.choices) == 1 else None
     if not text.strip() and choice.token_ids is None:
-        _check_empty(message, usage, cut=finish == "length", ended=bool(choice.finish_reason))
+        _check_empty(message, usage, finish, ended=bool(choice.finish_reason))
     if len(text) > LONGEST_ACTION or not is_unicode(text):
         raise FailedAnswer(
             f"the answer's text exceeds {LONGEST_ACTION} characters or is no Unicode"
         )
     ids = choice.token_ids
     reported = None if usage is None else usage.completion_tokens
-    return Completion(text, finish, reported if ids is None else len(ids), ids)
+    stop = choice.stop_reason if isinstance(choice.stop_reason, str) else None
+    return Completion(text, finish, reported if ids is None else len(ids), ids, stop)
 
 
 def _first(choices: list[_Choice]) -> _Choice:
@@ -201,11 +204,9 @@ def _check_types(content: Any) -> None:
             )
 
 
-def _check_empty(message: _Message, usage: _Usage | None, *, cut: bool, ended: bool) -> None:
-    """Errors: FailedAnswer unless the model chose to write nothing.
-
-    cut: whether the token limit ended the answer. ended: whether the server gives a reason.
-    """
+def _check_empty(message: _Message, usage: _Usage | None, finish: Finish, *, ended: bool) -> None:
+    """Errors: FailedAnswer unless the model chose to write nothing, or nothing before a stop
+    string. `ended`: whether the server gives a reason."""
     parts = message.content if isinstance(message.content, list) else []
     details = None if usage is None else usage.completion_tokens_details
     if (
@@ -215,10 +216,10 @@ def _check_empty(message: _Message, usage: _Usage | None, *, cut: bool, ended: b
     ):
         raise FailedAnswer("the answer has reasoning, but no text; raise max_tokens")
     written = "".join(_parts(message.content, _TEXTS))
-    if cut and not written:
+    if finish == "length" and not written:
         raise FailedAnswer("the answer has no text within its limit; raise max_tokens")
     tokens = 0 if usage is None else usage.completion_tokens or 0
-    if not written and tokens > _MOST_OF_NOTHING:
+    if not written and tokens > _MOST_OF_NOTHING and finish != "stop":
         raise FailedAnswer(
             f"the answer has {tokens} tokens, but no text; let the server return them, or the "
             "reasoning that it leaves out"

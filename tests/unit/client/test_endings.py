@@ -206,9 +206,11 @@ def test_a_text_is_played_whole_whatever_its_form(content: Any, text: str) -> No
     assert read_completion(answer(content=content)).text == text
 
 
-def test_an_answer_of_its_end_alone_is_played() -> None:
+def test_an_answer_of_its_end_or_a_stop_string_alone_is_played() -> None:
     body = answer(content="", usage={"completion_tokens": 2})
     assert read_completion(body).text == ""
+    body = answer("stop_sequence", content="", usage={"completion_tokens": 12})
+    assert read_completion(body).text == ""  # the tokens are those of the stop string
 
 
 @pytest.mark.parametrize("nothing", [{"tool_calls": []}, {"tool_calls": None}, {"refusal": ""}])

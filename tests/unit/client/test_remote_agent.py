@@ -71,27 +71,34 @@ def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpo
     assert reply.token_ids is None and reply.tokens == len(reply.text)
 
 
+@pytest.mark.parametrize("sampling", [{}, {"stop": ["END"]}])
 @pytest.mark.parametrize(("owner", "skipped"), [("vllm", False), ("someone", None)])
 def test_vllm_is_asked_to_leave_tags_that_are_special_tokens_in_the_text(
-    endpoint: ScriptedEndpoint, owner: str, skipped: bool | None
+    endpoint: ScriptedEndpoint, owner: str, skipped: bool | None, sampling: dict[str, Any]
 ) -> None:
     endpoint.owned_by = owner
-    with agent(endpoint) as remote:
+    with agent(endpoint, sampling=sampling) as remote:
         remote.conversation().act("hi")
     (asked,) = endpoint.requests
     assert asked.get("skip_special_tokens") is skipped
+    assert "include_stop_str_in_output" not in asked  # also the end token's text
 
 
-@pytest.mark.parametrize(("owner", "kept"), [("vllm", True), ("someone", None)])
-def test_vllm_is_asked_to_leave_stop_strings_in_the_text_as_training_does(
-    endpoint: ScriptedEndpoint, owner: str, kept: bool | None
+@pytest.mark.parametrize(
+    ("owner", "stop", "text"),
+    [("vllm", "END", "xEND"), ("vllm", 151645, "x"), ("vllm", None, "x"), ("someone", "END", "x")],
+)
+def test_the_stop_string_that_vllm_removes_is_in_the_text_as_in_training(
+    endpoint: ScriptedEndpoint, owner: str, stop: Any, text: str
 ) -> None:
+    from fastapi.responses import JSONResponse
+
+    choice = {"message": {"content": "x"}, "finish_reason": "stop", "stop_reason": stop}
     endpoint.owned_by = owner
+    endpoint.faults = [lambda endpoint: JSONResponse({"choices": [choice]})]
     with agent(endpoint, sampling={"stop": ["END"]}) as remote:
-        remote.conversation().act("hi")
-    (asked,) = endpoint.requests
-    assert asked["stop"] == ["END"]
-    assert asked.get("include_stop_str_in_output") is kept
+        talk = remote.conversation()
+        assert talk.act("hi").text == talk.messages[-1]["content"] == text
 
 
 def test_a_conversation_keeps_one_routing_header(endpoint: ScriptedEndpoint) -> None:
