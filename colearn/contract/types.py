@@ -85,14 +85,10 @@ class Observation:
     these texts."""
 
     @property
-    def user_text(self) -> str:
-        """The texts of `turns` and `text`, joined by line breaks."""
-        return "\n".join((*(part for turn in self.turns for part in turn), self.text))
-
-    @property
     def whole(self) -> str:
         """All texts of the observation, joined by line breaks."""
-        return self.user_text if self.system is None else f"{self.system}\n{self.user_text}"
+        system = () if self.system is None else (self.system,)
+        return "\n".join((*system, *(part for turn in self.turns for part in turn), self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from .async_agent import AsyncConversation, AsyncRemoteAgent, Reply
+from .async_agent import AsyncConversation, AsyncRemoteAgent, Reply, Turns
 
 Result = TypeVar("Result")
 
@@ -78,13 +78,13 @@ class RemoteAgent:
         """Opens a conversation with a new private history."""
         return Conversation(self, self._agent.conversation())
 
-    def stateless(self, system: str | None = None) -> AsyncConversation:
+    def stateless(self, system: str | None = None, turns: Turns = ()) -> AsyncConversation:
         """Opens a conversation without a server session, for use in this agent's event loop
         (`run`).
 
-        `system` replaces the system text of this `RemoteAgent`.
+        `system` replaces the system text of this `RemoteAgent`; the history begins with `turns`.
         """
-        return self._agent.conversation(session=False, system=system)
+        return self._agent.conversation(session=False, system=system, turns=turns)
 
     def close(self) -> None:
         """Closes the connections; the agent and its conversations cannot be used any more."""

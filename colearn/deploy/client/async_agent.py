@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ TOKEN = "COLEARN_TOKEN"
 """Environment variable with the default key."""
 SESSION_HEADER = "X-Session-Id"
 """Header that identifies a conversation for load balancers, which read no request bodies."""
+Turns = Sequence[tuple[str, str]]
 _FORGOTTEN = ("session_conflict", "session_not_found")
 
 
@@ -74,13 +75,16 @@ class AsyncRemoteAgent:
     async def __aexit__(self, *raised: object) -> None:
         await self.endpoint.close()
 
-    def conversation(self, *, session: bool = True, system: str | None = None) -> AsyncConversation:
+    def conversation(
+        self, *, session: bool = True, system: str | None = None, turns: Turns = ()
+    ) -> AsyncConversation:
         """Opens a conversation with a new private history.
 
         session: whether to use a server session; must be False for histories that fork. `system`
-        replaces the agent's system text.
+        replaces the agent's system text. turns: (user, assistant) texts with which the history
+        begins; no server session begins with them.
         """
-        return AsyncConversation(self, session=session, system=system)
+        return AsyncConversation(self, session=session and not turns, system=system, turns=turns)
 
     async def _choose_model(self) -> None:
         try:
@@ -131,7 +135,12 @@ class AsyncConversation:
     """
 
     def __init__(
-        self, agent: AsyncRemoteAgent, *, session: bool = True, system: str | None = None
+        self,
+        agent: AsyncRemoteAgent,
+        *,
+        session: bool = True,
+        system: str | None = None,
+        turns: Turns = (),
     ) -> None:
         self._agent = agent
         self._session = _new_id() if session and agent.sessions else None
@@ -140,6 +149,9 @@ class AsyncConversation:
         text = agent.system if system is None else system
         if text is not None:
             self.messages.append({"role": "system", "content": text})
+        for user, assistant in turns:
+            self.messages.append({"role": "user", "content": user})
+            self.messages.append({"role": "assistant", "content": assistant})
         self._turns = 0
         self.retries = 0
         """Number of retries so far, over all turns of the conversation."""

@@ -32,11 +32,11 @@ class Remote(Player):
 
     async def _act(self, request: ActionRequest) -> list[TokenAnswer]:
         async def answer(seed: int) -> TokenAnswer:
-            talk: AsyncConversation = self.agent.stateless(request.observation.system)
+            observed = request.observation
+            talk: AsyncConversation = self.agent.stateless(observed.system, observed.turns)
             if request.history is not None:
                 talk.messages = list(request.history)
-            text = request.observation.user_text
-            reply = await talk.act(text, greedy=request.greedy, seed=seed)
+            reply = await talk.act(observed.text, greedy=request.greedy, seed=seed)
             action = Action(reply.text, reply.token_ids or (), finish=reply.finish)
             return TokenAnswer(action, tuple(talk.messages), reply.seconds)
 

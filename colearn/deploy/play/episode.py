@@ -161,19 +161,20 @@ class _Play:
             self._tell("retried", turn=node.turn, agent=request.seat, reason=reason)
 
         talk, agent = request.history, self.room.agents[request.seat]
+        observed = request.observation
         if talk is None:
             talk = (
                 agent.seated(self.number)
                 if isinstance(agent, Person)
-                else agent.conversation(system=request.observation.system)
+                else agent.conversation(system=observed.system, turns=observed.turns)
             )
             self.talks[request.seat].append(talk)
         if isinstance(agent, Person):
             self._tell("asked", turn=node.turn, agent=request.seat)
         (seed,) = request.seeds
         try:
-            text = request.observation.user_text
-            reply = await talk.act(text, greedy=self.room.greedy, seed=seed, retried=retried)
+            greedy = self.room.greedy
+            reply = await talk.act(observed.text, greedy=greedy, seed=seed, retried=retried)
         except RemoteError as error:
             raise _Lost(request.seat, error) from None
         if len(self.replies) == node.turn:

@@ -64,6 +64,31 @@ def played(
     return asyncio.run(play(task or Notes(), agents, settings, seed=3, at_once=at_once, tell=tell))
 
 
+class WithExamples(Notes):
+    """Each agent's first prompt is a conversation, as a row of messages is."""
+
+    def observe(self, state: Scene, agent: str) -> Any:
+        text = super().observe(state, agent)
+        turns = () if state.said else (("2 + 2?", "4"), ("3 + 3?", "6"))
+        return None if text is None else Observation(text, turns=turns)
+
+
+EXAMPLES = [("user", "2 + 2?"), ("assistant", "4"), ("user", "3 + 3?"), ("assistant", "6")]
+
+
+def test_the_earlier_turns_of_a_prompt_are_messages_as_in_training(
+    servers: dict[str, ScriptedEndpoint],
+) -> None:
+    result = played(servers, WithExamples(horizon=2, items=1, clues=(("ash", "oak"),)))
+    assert not result.lost and not any(episode.recovered for episode in result.episodes)
+    for server, clue in zip(servers.values(), ("ash", "oak"), strict=True):
+        first, second = [
+            [(m["role"], m["content"]) for m in body["messages"]] for body in server.requests
+        ]
+        assert first == [*EXAMPLES, ("user", clue)]
+        assert second[:5] == first and [role for role, _ in second[5:]] == ["assistant", "user"]
+
+
 class Scripted(BatchEngine):
     """In this process what a scripted server is behind one: the same text for the same history
     and seed."""
