@@ -3,6 +3,7 @@ contract, and each error is one line that names the task, the method and the ite
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -199,12 +200,16 @@ def _placed(
 
 
 def item_name(item: Any) -> str:
-    """A short name of an item for errors."""
+    """A short name of an item for errors, and for what is known by item, such as mean returns: a
+    long name ends with its digest, because the texts of items may begin alike."""
     try:
         name = printable(str(item))
     except Exception as error:  # noqa: BLE001 - the name is used only in an error message
         name = f"{type(item).__name__} whose str() raises {type(error).__name__}"
-    return name if len(name) <= _LONGEST_ITEM else f"{name[:_LONGEST_ITEM]} ..."
+    if len(name) <= _LONGEST_ITEM:
+        return name
+    end = f" ... {hashlib.blake2b(name.encode(), digest_size=4).hexdigest()}"
+    return name[: _LONGEST_ITEM - len(end)] + end
 
 
 def check_frame(task: Task) -> None:

@@ -259,7 +259,9 @@ def test_an_item_is_named_whatever_its_text():
         def __str__(self) -> str:
             raise ValueError
 
-    assert item_name("x" * 200) == "x" * 80 + " ..."
+    one, other = (item_name("x" * 200 + end) for end in "ab")
+    assert one[:72] == other[:72] == "x" * 67 + " ... " and one != other
+    assert len(one) == 80 and item_name(one) == one
     assert item_name("a\x1b[2J\nb") == "a?[2J b"
     assert item_name(Mute()) == "Mute whose str() raises ValueError"
 
