@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -140,8 +140,7 @@ class SearchTeam(Workflow[Question]):
         self, team: Team, item: Question, passages: Sequence[Passage], queries: int
     ) -> None:
         """Records the number of queries, the number of different passages kept, and recall, which
-        is the share of the supporting passages that were kept. Recall is 0 if the supporting
-        passages are unknown."""
+        is the share of the supporting passages that were kept."""
         titles = {passage.title for passage in passages}
         team.measure(queries=queries, documents=len(set(passages)))
         if item.titles:
@@ -150,6 +149,11 @@ class SearchTeam(Workflow[Question]):
     def proper(self, text: str) -> bool:
         """Whether a text can be an answer, a summary or an extract: not empty, and not too long."""
         return within(text, self.longest)
+
+    def metrics(self, state: WorkflowState[Question]) -> Mapping[str, float | None]:
+        """As in a workflow; `recall` is None if the supporting passages are unknown."""
+        metrics = super().metrics(state)
+        return metrics if state.item.titles else {**metrics, "recall": None}
 
     def global_info(self, state: WorkflowState[Question]) -> str:
         """m_t: the turn, from 1. The team is paid only at the end, so the last reward is 0 until

@@ -71,7 +71,7 @@ class RecordedTask(DecPOMDP[Item, State]):
             earned=earned,
         )
 
-    def metrics(self, state: State) -> Mapping[str, float]:
+    def metrics(self, state: State) -> Mapping[str, float | None]:
         """Returns the values of `team.measure`."""
         return {name: state.measured.get(name, 0.0) for name in self.measures}
 

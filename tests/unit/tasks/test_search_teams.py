@@ -408,3 +408,12 @@ def test_a_file_with_one_question_is_one_line(tmp_path):
 def test_a_bad_setting_is_one_line(settings, message):
     with pytest.raises(ConfigError, match=message):
         ParallelRetrieval(**settings)
+
+
+def test_recall_is_not_measured_without_known_passages(tmp_path):
+    rows = [{"question": f"town of {name}", "answers": ["bor"]} for name in ("al", "cor", "del")]
+    (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "a.txt").write_text("bor")
+    task = MHGPOTeam(data=str(tmp_path / "asked.jsonl"), corpus=str(tmp_path), prompt="compact")
+    state = task.reset(task.items("train")[0], RNG)
+    assert task.metrics(state) == {**dict.fromkeys(task.measures, 0.0), "recall": None}
