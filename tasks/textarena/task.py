@@ -60,7 +60,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState]):
     Several games raise exceptions on unexpected texts. Such an exception ends the episode, which is
     not scored and not trained; the exception is reported on stderr.
 
-    Metrics: `payoff_AGENT`, which is 0 if the horizon ended the game; `invalid`, which is 1 if an
+    Metrics: `payoff_AGENT`, not measured in a game that is not over; `invalid`, which is 1 if an
     invalid action ended the game; `failed`, which is 1 if an exception did.
 
     Errors: ConfigError from the constructor; MissingExtra without TextArena.
@@ -128,8 +128,9 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState]):
         """`payoff_AGENT`, `invalid` and `failed`."""
         reached = self._at(state)
         failed = reached.failed is not None
+        paid = reached.player is None and not failed
         payoffs = {
-            f"payoff_{agent}": None if failed else reached.payoffs.get(number, 0.0)
+            f"payoff_{agent}": reached.payoffs.get(number, 0.0) if paid else None
             for number, agent in enumerate(self.agents)
         }
         return {**payoffs, "invalid": float(reached.invalid), "failed": float(failed)}

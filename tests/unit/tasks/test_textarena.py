@@ -67,6 +67,14 @@ def test_payoffs_are_local_rewards_at_the_end_alone():
     assert sorted(outcomes[-1].local_rewards.values()) in ([-1.0, 1.0], [0.0, 0.0])
 
 
+def test_a_game_that_the_horizon_cuts_has_no_payoff():
+    task = TextArena("TicTacToe-v0", horizon=2)
+    _, outcomes = play(task, 1)
+    assert [outcome.truncated for outcome in outcomes] == [False, True]
+    metrics = task.metrics(outcomes[-1].state)
+    assert (metrics["payoff_player_0"], metrics["payoff_player_1"]) == (None, None)
+
+
 def test_episodes_of_a_game_are_compared_with_each_other():
     task = TextArena("TicTacToe-v0")
     assert len({repr(item) for split in ("train", "test") for item in task.items(split)}) == 1
