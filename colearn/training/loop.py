@@ -29,7 +29,7 @@ from colearn.text.notes import note
 
 from .checkpoint_manager import CheckpointManager
 from .default_generator import with_default_generator
-from .evaluation.evaluate import evaluate_run, exact_evaluator
+from .evaluation.evaluate import evaluate_run, exact_evaluator, headline_value
 from .experience import Experience, TrainingPoint
 from .garbage import few_collections
 from .interruption import Interrupted, Interruption
@@ -386,7 +386,7 @@ class Experiment:
         progress, headline = self.progress, self.team.run.headline
         with self.interruption.held():
             self.listeners.evaluation(evaluation.trees, evaluation.metrics)
-            value = evaluation.metrics[headline.metric]
+            value = headline_value(evaluation, headline)
             progress.evaluated = progress.iteration
             improved = headline.improves(value, progress.best.value if progress.best else None)
             if improved:

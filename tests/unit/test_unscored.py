@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from colearn.contract import CounterfactualValues, TokenValues, ValueLoss
+from colearn.contract import CounterfactualValues, Headline, TokenValues, ValueLoss
 from colearn.contract.task_results import validate_outcome
 from colearn.contract.types import Outcome
+from colearn.errors import TaskError
 from colearn.methods.advantage.agent_turn_groups import AgentQuestion, AgentTurn
 from colearn.methods.advantage.counterfactual import CounterfactualBaseline
 from colearn.methods.advantage.gae import GAE
@@ -32,6 +33,7 @@ from colearn.methods.credit.payoff import Payoff
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.methods.critic.centralized import Centralized
 from colearn.methods.loss.value import value_loss
+from colearn.training.evaluation.evaluate import Evaluation, headline_value
 from colearn.training.evaluation.played import mean_outcomes, mean_returns
 from colearn.training.update.metrics import advantage_metrics
 from tests.helpers.credited import credited
@@ -215,6 +217,13 @@ def test_means_are_over_scored_episodes_and_the_others_are_counted():
     assert mean_returns([trees[1]], frozenset({"team"})) == {"unscored": 1.0}
     outcomes = mean_outcomes(measured, frozenset({"team"}), SharedReward())
     assert (outcomes["return"], outcomes["objective"], outcomes["right"]) == (1.5, 1.5, 0.5)
+
+
+def test_a_headline_that_no_episode_measured_is_named():
+    evaluation = Evaluation({"return": 1.0}, [chain([1.0])])
+    assert headline_value(evaluation, Headline()) == 1.0
+    with pytest.raises(TaskError, match=r"^evaluation\.headline: 'recall' was measured in none of"):
+        headline_value(evaluation, Headline("recall"))
 
 
 def test_a_task_may_score_no_reward_by_none():

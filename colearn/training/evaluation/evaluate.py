@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from colearn.config import EvaluationSettings
-from colearn.contract import Cast, Credit, DecPOMDP, NetworkKey, Player
+from colearn.contract import Cast, Credit, DecPOMDP, Headline, NetworkKey, Player
 from colearn.contract.checked_task import item_name
 from colearn.contract.seeding import derive_seed
 from colearn.contract.types import Tree
@@ -115,6 +115,17 @@ def evaluate_run(
         team.fetch()
         evaluation.metrics.update(exact.metrics())
     return evaluation
+
+
+def headline_value(evaluation: Evaluation, headline: Headline) -> float:
+    """The value by which an evaluation is judged. Errors: TaskError if no episode measured it."""
+    value = evaluation.metrics.get(headline.metric)
+    if value is None:
+        raise TaskError(
+            f"evaluation.headline: '{headline.metric}' was measured in none of the "
+            f"{len(evaluation.trees)} evaluation episodes; name another metric"
+        )
+    return value
 
 
 def exact_evaluator(team: Team) -> ExactEvaluator | QueriedEvaluator | None:
