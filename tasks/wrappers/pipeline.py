@@ -39,7 +39,9 @@ class Pipeline(Wrapper[Item, State, PipelineState[State]]):
     outputs of the agents that acted earlier in this turn. Agents act in the order of `agents`. The
     task steps and pays its rewards after the turn's last micro-turn; earlier micro-turns pay 0. The
     horizon is n H micro-turns for n agents and H turns of the task. If fewer than n agents act in
-    some turn, the episode ends sooner, after H turns of the task.
+    some turn, the episode ends sooner, after H turns of the task. Each micro-turn is a turn of the
+    algorithm: a turn of the task that a truncated episode misses counts `missing_turn_reward` n
+    times, so divide that reward by n.
 
     In the paper, agents also observe the inputs of earlier agents. With this wrapper, agents see
     only outputs, since a shared input would be repeated for each agent.
