@@ -39,6 +39,23 @@ def events(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return events_of(MessageWriter(), answer)
 
 
+@pytest.mark.parametrize(
+    ("result", "read"),
+    [
+        ({"content": "late", "is_error": True}, "late"),
+        ({"content": "", "is_error": True}, "error"),
+        ({"content": None, "is_error": True}, "error"),
+        ({"content": "", "is_error": False}, ""),
+    ],
+)
+def test_a_tool_that_failed_without_a_text_is_not_read_as_one_that_said_nothing(
+    result: dict[str, Any], read: str
+) -> None:
+    called = {"role": "assistant", "content": [CALL]}
+    asked = request(USER, called, {"role": "user", "content": [RESULT | result]})
+    assert read_conversation(asked).said == f"<tool_response>{read}</tool_response>"
+
+
 def test_blocks_are_the_messages_of_the_same_chat_completion_request() -> None:
     hint = {"cache_control": {"type": "ephemeral"}}
     asked = request(

@@ -46,7 +46,7 @@ class _Result(Sent):
     tool_use_id: str
     content: str | list[TextPart] | None = None
     is_error: bool | None = None
-    """Not written: the content says what failed."""
+    """Written only without a content, which otherwise says what failed."""
     cache_control: Ignored = None
 
 
@@ -160,6 +160,10 @@ def parse_message_request(body: bytes) -> ChatRequest:
     return translated(chat, functions, _NAMES, places)
 
 
+def _said(result: _Result) -> str:
+    return text_of(result.content) or ("error" if result.is_error else "")
+
+
 def _messages(message: _Message) -> list[dict[str, Any]]:
     """Returns one message for an assistant; for others, one for each text and each result."""
     if isinstance(message.content, str):
@@ -173,7 +177,7 @@ def _messages(message: _Message) -> list[dict[str, Any]]:
         ]
         return [{"role": "assistant", "content": text_of(texts), "tool_calls": calls}]
     return [
-        {"role": "tool", "tool_call_id": block.tool_use_id, "content": text_of(block.content)}
+        {"role": "tool", "tool_call_id": block.tool_use_id, "content": _said(block)}
         if isinstance(block, _Result)
         else {"role": message.role, "content": block.text}
         for block in message.content
