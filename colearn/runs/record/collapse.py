@@ -1,6 +1,6 @@
 """Detects from the metrics of updates that training has collapsed, and since which update.
 
-A sign must hold in `PATIENCE` consecutive updates. Signs also occur in runs that have solved their
+A sign must hold in several consecutive updates. Signs also occur in runs that have solved their
 task: there, episodes earn the best return that the run has seen, and the sign is not a collapse.
 """
 
@@ -15,6 +15,8 @@ Measurements = Mapping[str, float | None]
 
 PATIENCE = 5
 """Number of consecutive updates in which a sign must hold, and of updates in a mean return."""
+LONG_PATIENCE = 20
+"""The number of updates for a single model, whose agents may have nothing to learn for a while."""
 _NEAR = 0.05
 """Share of the range of returns within which a mean return equals the best return."""
 _CLEAR = 0.25
@@ -47,6 +49,16 @@ class Sign(Enum):
         "no trained model has a gradient",
         "check that the reward is a number and differs between answers",
     )
+    ONE_WITHOUT_GRADIENT = (
+        "a trained model has no gradient while another one learns",
+        "find it by its metric MODEL/grad_norm, and start from the best checkpoint with a lower "
+        "models.MODEL.learning_rate or a higher agents.*.sampling.temperature",
+    )
+
+    @property
+    def patience(self) -> int:
+        """Number of consecutive updates in which the sign must hold."""
+        return LONG_PATIENCE if self is Sign.ONE_WITHOUT_GRADIENT else PATIENCE
 
     @property
     def what(self) -> str:
@@ -59,17 +71,14 @@ class Sign(Enum):
 
 _WITHOUT_LEARNING = (Sign.EQUAL, Sign.NO_GRADIENT)
 """Signs with which nothing is learned, whatever the return was before."""
+_WITHOUT_GRADIENT = (*_WITHOUT_LEARNING, Sign.ONE_WITHOUT_GRADIENT)
 
 
 def signs(metrics: Measurements) -> list[Sign]:
-    """The signs that an update's metrics show."""
+    """The signs of all models together that an update's metrics show."""
 
     def of_models(name: str) -> list[float]:
-        return [
-            value
-            for key, value in metrics.items()
-            if key.endswith(f"/{name}") and not key.startswith("critic/") and value is not None
-        ]
+        return list(_by_model(metrics, name).values())
 
     norms = of_models("grad_norm")
     shown = {
@@ -81,6 +90,21 @@ def signs(metrics: Measurements) -> list[Sign]:
         or (bool(norms) and max(norms) <= _NO_GRADIENT),
     }
     return [sign for sign, holds in shown.items() if holds]
+
+
+def _by_model(metrics: Measurements, name: str) -> dict[str, float]:
+    return {
+        key: value
+        for key, value in metrics.items()
+        if key.endswith(f"/{name}") and not key.startswith("critic/") and value is not None
+    }
+
+
+def _left_behind(metrics: Measurements) -> list[str]:
+    """The models without a gradient, if another model has one."""
+    norms = _by_model(metrics, "grad_norm")
+    still = [model for model, norm in norms.items() if norm <= _NO_GRADIENT]
+    return still if len(still) < len(norms) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +137,9 @@ class CollapseWatch:
     since: dict[Sign, int] = field(default_factory=dict)
     """Iteration of the first update of each sign that holds."""
     _held: dict[Sign, int] = field(default_factory=dict)
+    _still: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For each model that is left behind, the iteration of the first update and the number of
+    updates since then."""
     _returns: list[float] = field(default_factory=list)
     _best: float | None = None
     _lowest: float | None = None
@@ -130,7 +157,8 @@ class CollapseWatch:
             self._held[sign] = self._held.get(sign, 0) + 1 if sign in now else 0
             if self._held[sign] == 1:
                 self.since[sign] = iteration
-        lasting = [sign for sign in Sign if self._held[sign] >= PATIENCE]
+        self._follow_models(iteration, metrics)
+        lasting = [sign for sign in Sign if self._held[sign] >= sign.patience]
         solved = self._solved
         told = tuple(
             sign
@@ -147,6 +175,16 @@ class CollapseWatch:
             best=self._best,
             solved=solved,
         )
+
+    def _follow_models(self, iteration: int, metrics: Measurements) -> None:
+        earlier = self._still
+        self._still = {}
+        for model in _left_behind(metrics):
+            first, count = earlier.get(model, (iteration, 0))
+            self._still[model] = first, count + 1
+        if self._still:
+            sign = Sign.ONE_WITHOUT_GRADIENT
+            self.since[sign], self._held[sign] = max(self._still.values(), key=lambda one: one[1])
 
     def _follow(self, mean: float, best: float | None) -> None:
         self._returns = [*self._returns, mean][-PATIENCE:]
@@ -185,7 +223,7 @@ class CollapseWatch:
     def _alarming(self, sign: Sign, lasting: Sequence[Sign]) -> bool:
         """Whether a sign is a collapse. One answer and cut answers are none while the models learn
         and the return is above its lowest."""
-        if sign is Sign.INVALID or any(other in _WITHOUT_LEARNING for other in lasting):
+        if sign is Sign.INVALID or any(other in _WITHOUT_GRADIENT for other in lasting):
             return True
         mean, best, lowest, span = self._mean, self._best_mean, self._lowest_mean, self._range
         if mean is None or best is None or lowest is None or span <= 0.0:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from colearn.contract.types import Observation
-from colearn.runs.record.collapse import PATIENCE, CollapseWatch, Finding, Sign, sentence, signs
+from colearn.runs.record.collapse import CollapseWatch, Finding, Sign, sentence, signs
 from colearn.training.collapse_metrics import collapse_metrics
 from tests.helpers.trees import chain, tree
 
@@ -34,6 +34,7 @@ CASES = {
     Sign.EQUAL: {"advantage/zero": 1.0},
     Sign.CUT: {"cut_answers": 1.0},
     Sign.INVALID: {"invalid_episodes": 1.0},
+    Sign.ONE_WITHOUT_GRADIENT: {"ada/grad_norm": 0.0},
 }
 
 
@@ -52,7 +53,7 @@ def test_every_sign_has_a_case():
 def test_a_collapse_is_told_with_the_update_where_it_begins_and_a_remedy(sign):
     fallen = ORDINARY | CASES[sign] | {"return": 0.0, "best_return": 0.0}
     found = follow([ORDINARY] * 12 + [fallen] * 40)
-    at = 12 + PATIENCE
+    at = 12 + sign.patience
     assert found[: at - 1] == [None] * (at - 1)
     assert {(f.sign, f.since, f.solved) for f in found[at - 1 :] if f} == {(sign, 13, False)}
     assert None not in found[at - 1 :]
@@ -64,7 +65,7 @@ def test_a_collapse_is_told_with_the_update_where_it_begins_and_a_remedy(sign):
 @pytest.mark.parametrize("sign", Sign, ids=lambda sign: sign.name)
 def test_a_run_that_never_earns_anything_else_is_told_as_such(sign):
     flat = ORDINARY | CASES[sign] | {"return": 0.0, "best_return": 0.0}
-    line = sentence(follow([flat] * 10)[-1])
+    line = sentence(follow([flat] * 2 * sign.patience)[-1])
     assert line.startswith(f"nothing is learned since update 1: {sign.what}; every episode has ")
     assert "so the task is solved or out of reach" in line and sign.remedy in line
 
@@ -105,7 +106,39 @@ def test_a_policy_that_settles_on_one_answer_while_it_learns_is_no_collapse():
 @pytest.mark.parametrize("sign", Sign, ids=lambda sign: sign.name)
 def test_a_sign_that_does_not_last_is_no_collapse(sign):
     fallen = ORDINARY | CASES[sign] | {"return": 0.0}
-    assert follow(([fallen] * (PATIENCE - 1) + [ORDINARY]) * 6) == [None] * 6 * PATIENCE
+    shown = [fallen] * (sign.patience - 1) + [ORDINARY]
+    assert follow(shown * 6) == [None] * 6 * sign.patience
+
+
+def test_an_agent_that_dies_beside_one_that_learns_is_told_though_the_return_rises():
+    """Ada answers "" to everything from update 11 on; ben earns more in every update."""
+    dead = {"ada/top_answer": 1.0, "ada/grad_norm": 0.0}
+    returns = [at / 100 for at in range(50)]
+    updates = [
+        ORDINARY | {"return": r} | (dead if at >= 10 else {}) for at, r in enumerate(returns)
+    ]
+    found = follow(updates)
+    assert found[:29] == [None] * 29 and None not in found[29:]
+    assert found[-1].since == 11 and found[-1].sign is Sign.ONE_ANSWER
+    assert Sign.ONE_WITHOUT_GRADIENT in found[-1].signs
+
+
+def test_models_that_rest_in_turn_are_all_learning():
+    """Each has no gradient in 12 updates, in which the other one has."""
+    rests = [{f"{model}/grad_norm": 0.0} for model in ("ada", "ben") for _ in range(12)]
+    assert follow([ORDINARY | rest for rest in rests * 4]) == [None] * 96
+
+
+def test_the_update_where_the_first_of_two_models_was_left_behind_is_told():
+    ada, ben = {"ada/grad_norm": 0.0}, {"ben/grad_norm": 0.0}
+    updates = [ORDINARY | {"cy/grad_norm": 1.0} | still for still in [ben] * 6 + [ada | ben] * 20]
+    assert follow(updates)[-1].since == 1
+    assert follow([*updates, *[updates[-1] | {"ben/grad_norm": 1.0}]])[-1].since == 7
+
+
+def test_a_model_without_a_gradient_in_a_solved_task_is_no_collapse():
+    solved = ORDINARY | {"return": 1.0, "ada/grad_norm": 0.0}
+    assert follow([ORDINARY] * 5 + [solved] * 40) == [None] * 45
 
 
 def test_a_run_that_recovers_is_no_longer_collapsed():
