@@ -124,10 +124,15 @@ class AnswerStream:
         """The text so far, with its reasoning."""
         self._sent = ""
 
+    @property
+    def settled(self) -> str:
+        """The text so far, without an end that may be the start of a mark."""
+        return self.text[: len(self.text) - held_mark(self.text)]
+
     def push(self, part: str) -> str:
         """Add a part of the text, and return the part of the answer that has become final."""
         self.text += part
-        answer = without_reasoning(self.text[: len(self.text) - held_mark(self.text)])
+        answer = without_reasoning(self.settled)
         if not answer.startswith(self._sent):
             self._sent = ""
         return self._give(answer)

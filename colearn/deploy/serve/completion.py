@@ -88,7 +88,7 @@ class ChatAnswer:
         content = part.push(token.text)
         if not content:
             return None
-        delta = {**self._thought(token.choice, part.text), "content": content}
+        delta = {**self._thought(token.choice, part.settled), "content": content}
         return self._chunk(token.choice, delta, None, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:

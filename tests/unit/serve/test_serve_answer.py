@@ -90,6 +90,16 @@ def test_reasoning_is_sent_where_it_is_requested(
     assert ("reasoning" in first) == bool(reasoning and content)
 
 
+@pytest.mark.parametrize("at", range(1, 31))
+def test_a_part_of_a_mark_is_sent_neither_as_reasoning_nor_as_content(at: int) -> None:
+    """A stop string that was held back makes one part of several tokens."""
+    text = "<think>a</think>b<think>c</think>d"
+    sent = chunks([text[:at], text[at:]], include_reasoning=True)
+    deltas = [chunk["choices"][0]["delta"] for chunk in sent]
+    assert "".join(delta.get("reasoning", "") for delta in deltas) == "a\nc"
+    assert "".join(delta.get("content", "") for delta in deltas) == "bd"
+
+
 def test_token_ids_are_sent_where_they_are_requested() -> None:
     """vLLM: the prompt's with the first chunk, and the answer's with its choice."""
     first, *_, last = chunks(["a", "b"], return_token_ids=True)
