@@ -9,14 +9,18 @@ generators of Python and numpy are not compared, because the library does not dr
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
+import gc
+import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,11 +128,11 @@ class SwitchState:
     def __init__(self, *, importing: bool = False, generating: bool = False) -> None:
         """`importing`: whether a module is about to be imported. Libraries add filters of single
         warnings at their import, which are then left in place. `generating`: whether other threads
-        generate meanwhile; these change the number of torch's threads for their own duration."""
+        generate meanwhile; these change some switches for their own duration."""
         self._torch = sys.modules.get("torch")
         switches = _all(self._torch, importing)
-        if self._torch is not None and not generating:
-            switches = (*switches, _threads(self._torch))
+        if not generating:
+            switches = (*switches, *_of_generation(self._torch))
         self._before, self._environment = Before(switches), os.environ.copy()
 
     def check(self, who: str) -> None:
@@ -170,7 +174,7 @@ def _of_thread(torch: Any, main: bool) -> tuple[Switch, ...]:
 
 @cache
 def _of_process(torch: Any) -> tuple[Switch, ...]:
-    return (*_torch_of_process(torch), _FOLDER, _FILTERS)
+    return (*_torch_of_process(torch), *_STREAMS, _FOLDER, _FILTERS)
 
 
 @cache
@@ -189,7 +193,9 @@ def _of_torch(torch: Any) -> tuple[Switch, ...]:
 def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
     main = threading.current_thread() is threading.main_thread()
     filters = _WIDE_FILTERS if importing else _FILTERS
-    return (*_of_torch(torch), *_NUMPY, _FOLDER, filters, *(_SIGNALS if main else ()))
+    python = _PYTHON if importing else (*_PYTHON, _THREAD_ERRORS)
+    of_thread = _SIGNALS if main else ()
+    return (*_of_torch(torch), *_NUMPY, *python, _FOLDER, filters, *of_thread)
 
 
 @cache
@@ -220,8 +226,15 @@ def _backends(torch: Any) -> tuple[Switch, ...]:
 
 
 @cache
-def _threads(torch: Any) -> Switch:
-    return Switch("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads)
+def _of_generation(torch: Any) -> tuple[Switch, ...]:
+    """Switches that a generator or a task changes for its own duration."""
+    collects = Switch(
+        "gc.disable", gc.isenabled, lambda before: gc.enable() if before else gc.disable()
+    )
+    if torch is None:
+        return (*_STREAMS, collects)
+    threads = Switch("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads)
+    return (*_STREAMS, collects, threads)
 
 
 @cache
@@ -292,8 +305,9 @@ def _switch_of(number: signal.Signals) -> Switch:
     return Switch(f"the handler of {number.name}", lambda: _signal.getsignal(number), put_back)
 
 
-_SIGNALS = tuple(map(_switch_of, (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)))
-"""While SIGCHLD is ignored, no program has an exit status, and the sandbox's seem to never end."""
+_SIGNALS = tuple(map(_switch_of, (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)))
+"""While SIGCHLD is ignored, no program has an exit status, and the sandbox's seem to never end.
+Without Python's handler of SIGPIPE, a connection that is closed ends the process without a word."""
 
 
 def _folder() -> str | None:
@@ -329,6 +343,41 @@ def _put_back_wide_filters(before: list[Any]) -> None:
     _put_back_filters([one for one in warnings.filters if one in before or one not in wide])
 
 
+def _umask() -> str | None:
+    """The mask of new files' permissions; None where the system does not tell it without a
+    change."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    return next((line[6:].strip() for line in status.splitlines() if line[:6] == "Umask:"), None)
+
+
+def _put_back_umask(before: str | None) -> None:
+    if before is not None:
+        os.umask(int(before, 8))
+
+
+_LIMIT = sys.getrecursionlimit()
+_PYTHON = (
+    Switch("logging.disable", lambda: logging.root.manager.disable, logging.disable),
+    Switch("socket.setdefaulttimeout", socket.getdefaulttimeout, socket.setdefaulttimeout),
+    Switch("os.umask", _umask, _put_back_umask),
+    Switch(  # a higher limit, which code may need for itself, changes nothing else
+        "sys.setrecursionlimit",
+        lambda: min(sys.getrecursionlimit(), _LIMIT),
+        sys.setrecursionlimit,
+    ),
+)
+_THREAD_ERRORS = Switch(  # libraries that report errors replace it at their import
+    "threading.excepthook",
+    lambda: threading.excepthook,
+    partial(setattr, threading, "excepthook"),
+)
+_STREAMS = tuple(
+    Switch(f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name))
+    for name in ("stdout", "stderr")
+)
 _NUMPY = (
     Switch("numpy.seterr", np.geterr, lambda before: np.seterr(**before)),
     Switch(  # texts of arrays in observations depend on it

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import io
+import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -65,7 +69,21 @@ CALLS: dict[str, tuple[Callable[[], object], Read]] = {
         lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
         lambda: signal.getsignal(signal.SIGCHLD),
     ),
+    "the handler of SIGPIPE": (
+        lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+        lambda: signal.getsignal(signal.SIGPIPE),
+    ),
+    "sys.stdout": (lambda: setattr(sys, "stdout", io.StringIO()), lambda: sys.stdout),
+    "sys.stderr": (lambda: setattr(sys, "stderr", io.StringIO()), lambda: sys.stderr),
 }
+
+
+def mask() -> int:
+    now = os.umask(0o22)
+    os.umask(now)
+    return now
+
+
 SLOW: dict[str, tuple[Callable[[], object], Read]] = {
     "torch.set_num_threads": (
         lambda: torch.set_num_threads(torch.get_num_threads() + 1),
@@ -89,6 +107,21 @@ SLOW: dict[str, tuple[Callable[[], object], Read]] = {
     ),
     "numpy.seterr": (lambda: np.seterr(divide="raise"), np.geterr),
     "numpy.set_printoptions": (lambda: np.set_printoptions(precision=1), np.get_printoptions),
+    "logging.disable": (
+        lambda: logging.disable(logging.CRITICAL),
+        lambda: logging.root.manager.disable,
+    ),
+    "socket.setdefaulttimeout": (
+        lambda: socket.setdefaulttimeout(0.01),
+        socket.getdefaulttimeout,
+    ),
+    "sys.setrecursionlimit": (lambda: sys.setrecursionlimit(400), sys.getrecursionlimit),
+    "gc.disable": (gc.disable, gc.isenabled),
+    "threading.excepthook": (
+        lambda: setattr(threading, "excepthook", print),
+        lambda: threading.excepthook,
+    ),
+    **({"os.umask": (lambda: os.umask(0), mask)} if sys.platform == "linux" else {}),
 }
 
 
@@ -101,6 +134,8 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     threads = torch.get_num_threads()
     # a process in the background of a shell ignores SIGINT
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    streams, limit, mask_before = (sys.stdout, sys.stderr), sys.getrecursionlimit(), mask()
+    reports = threading.excepthook
     with warnings.catch_warnings(), np.errstate(), torch.random.fork_rng(devices=[]):
         yield
     torch.set_grad_enabled(True)
@@ -115,6 +150,13 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_float32_matmul_precision("highest")
     signal.signal(signal.SIGINT, handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    (sys.stdout, sys.stderr), threading.excepthook = streams, reports
+    sys.setrecursionlimit(limit)
+    os.umask(mask_before)
+    logging.disable(logging.NOTSET)
+    socket.setdefaulttimeout(None)
+    gc.enable()
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -249,6 +291,31 @@ def test_a_module_leaves_no_switch_changed_but_keeps_the_filters_of_single_warni
     assert next(one for one in warnings.filters if one not in before)[0] == "ignore"
     assert len(warnings.filters) == len(before) + 1
     assert "importing 'switching' changed torch.set_grad_enabled" in capsys.readouterr().err
+
+
+def test_code_may_raise_the_limit_of_recursion_for_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with checked("the task"):
+        sys.setrecursionlimit(limit := sys.getrecursionlimit() + 5000)
+    assert (sys.getrecursionlimit(), capsys.readouterr().err) == (limit, "")
+
+
+def test_a_library_that_reports_errors_of_threads_stays_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reporting.py").write_text("import threading\nthreading.excepthook = print\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    imported("reporting")
+    del sys.modules["reporting"]
+    assert threading.excepthook is print and "excepthook" not in capsys.readouterr().err
+
+
+def test_a_generator_may_stop_the_collection_of_garbage_meanwhile() -> None:
+    switches = SwitchState(generating=True)
+    gc.disable()
+    switches.check("the task")
+    assert not gc.isenabled()
 
 
 def test_code_that_changes_nothing_is_not_named(capsys: pytest.CaptureFixture[str]) -> None:
