@@ -53,6 +53,7 @@ _FACTORIAL = re.compile(r"(?<![\d.!])(1?\d|20)\s?!(?![!=])")
 _PYTHON_POWER = re.compile(r"(?:\*\*\s*|\^(?=-))(-?\d+(?:\.\d+)?)")
 """A power in Python's form, or one with a negative exponent without braces."""
 _PERCENT = re.compile(r"\\(?:text|mathrm)\{\s*percent\s*\}")
+_ENDS_IN_PERCENT = re.compile(r"(?:%|percent)\$?$", re.IGNORECASE)
 _SPACED_PERCENT = re.compile(rf"{_SPACE}+(?=\\?%)")
 _FONT = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|underline|emph)"
@@ -68,8 +69,23 @@ _WORD = re.compile(r"[a-zA-Z]{3,}")
 _READER = AnswerReader()
 
 
+class Percentage(float):
+    """The value of a percentage, such as 0.6 of 60%."""
+
+
 def equal(value: float, reference: float) -> bool:
-    """NumEq: whether the absolute error is at most 1e-6 * max(1, |reference|)."""
+    """NumEq: whether the absolute error is at most 1e-6 * max(1, |reference|). As in math-verify, a
+    percentage also equals its number of percent: 60% equals 0.6 and 60."""
+    if _near(value, reference):
+        return True
+    if isinstance(value, Percentage) == isinstance(reference, Percentage):
+        return False
+    if isinstance(value, Percentage):
+        return _near(100 * value, reference)
+    return _near(value, 100 * reference)
+
+
+def _near(value: float, reference: float) -> bool:
     gap = abs(value - reference)
     return gap <= DELTA or gap / max(1.0, abs(reference)) <= DELTA
 
@@ -95,8 +111,8 @@ def plain_number(text: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> float | None:
-    """Value of a final answer, LaTeX included. None if it is not a finite real number or is
-    ambiguous, for example because of a decimal comma.
+    """Value of a final answer, LaTeX included; a `Percentage` if it is one. None if it is not a
+    finite real number or is ambiguous, for example because of a decimal comma.
 
     Errors: MissingExtra without math-verify, if the answer is not a plain number.
     """
@@ -112,7 +128,10 @@ def number(text: str) -> float | None:
     text = _PYTHON_POWER.sub(r"^{\1}", text)
     if "**" in text:
         return None  # LaTeX has no such sign
-    return _READER.read(text)
+    value = _READER.read(text)
+    if value is not None and _ENDS_IN_PERCENT.search(text):
+        return Percentage(value)
+    return value
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from colearn.tasks.math_duo import MathDuo
-from colearn.tasks.math_duo.checker import number, plain_number, same_expression
+from colearn.tasks.math_duo.checker import equal, number, plain_number, same_expression
 
 pytest.importorskip("math_verify")
 LINES = Path(__file__).with_name("numbers.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
@@ -28,6 +28,34 @@ def test_the_table_holds_two_hundred_answers():
 def test_an_answer_has_the_graders_value(answer, value, source):
     expected = None if value == "none" else pytest.approx(float(value), rel=1e-9)
     assert number(answer) == expected, source
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "right"),
+    [
+        ("60", "60\\%", True),
+        ("60", "60%", True),
+        ("60", "60 percent", True),
+        ("60\\%", "60", True),
+        ("0.6", "60\\%", True),
+        ("60\\%", "0.6", True),
+        ("60\\%", "\\frac{3}{5}", True),
+        ("60\\%", "60%", True),
+        ("5", "500\\%", True),
+        ("60\\%", "6", False),
+        ("60", "0.6", False),
+        ("100", "1", False),
+        ("60\\%", "6000\\%", False),
+        ("60\\%", "0.6\\%", False),
+    ],
+)
+def test_a_percentage_equals_its_share_and_its_number_of_percent(gold, answer, right):
+    """Math-Verify's verdicts (`verify`); "What percent ...?" has the answer 60 in GSM8K."""
+    from math_verify import parse, verify
+
+    boxed = [parse(f"\\boxed{{{text}}}", parsing_timeout=None) for text in (gold, answer)]
+    assert verify(*boxed, timeout_seconds=None) == right
+    assert equal(number(answer), number(gold)) == same_expression(gold, answer) == right
 
 
 @pytest.mark.parametrize("text", ["3,4", "1,2,3", "3,14", "1 23", "1e400", "1 000/3"])
