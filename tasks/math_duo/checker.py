@@ -36,6 +36,11 @@ _SEVERAL = re.compile(
     r"|\d\s*(?:[|&;]|\\\\)\s*[-+]?\d"  # cells of a table or a matrix
     r"|\d['\u2019\u2032](?!\d{3}(?:\D|$))\s*\d"  # feet and inches
     r"|\\circ\}?\s*\d"  # degrees and minutes
+    # a second value in brackets: 42 (21), \frac{1}{4} (0.25)
+    r"|(?:(?<![\d._^])\d[\d.]*|(?<!_)\{[^{}]*\})\s+\("
+    r"|\d:[0-5]\d(?!\d)|\d\s*--\s*\d"  # a time of day or a ratio; a range
+    r"|\d(?:\s|" + _SPACE + r")*\\text\{\s*(?:hundred|thousand|[mbtr]+illion|dozen)"
+    r"|\\sqrt\s*\d\d"  # the root of the first digit, as in LaTeX, or of the number
     r"|\\[bp]?mod(?![a-zA-Z])|%\s*[-+(\d]"  # a remainder
     r"|\\(?:[hv]?phantom|[bx]?cancel)(?![a-zA-Z])"  # digits that are not shown, or struck out
     # a bound
