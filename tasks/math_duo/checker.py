@@ -70,6 +70,7 @@ _DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
 _SUBSCRIPT = re.compile(r"\d_\{?(\d+)\}?$")
 """The base of a number that is written in another one, such as 1011_2."""
 _ASSIGNED = re.compile(r"([a-zA-Z])\s*=")
+_UNKNOWN = re.compile(r"\s*[a-zA-Z]\s*")
 _WORD = re.compile(r"[a-zA-Z]{3,}")
 _READER = AnswerReader()
 
@@ -134,9 +135,20 @@ def number(text: str) -> float | None:
     if "**" in text:
         return None  # LaTeX has no such sign
     value = _READER.read(text)
-    if value is not None and _ENDS_IN_PERCENT.search(text):
-        return Percentage(value)
-    return value
+    if value is None:
+        return _last_side(text.strip("$").split("="))
+    return Percentage(value) if _ENDS_IN_PERCENT.search(text) else value
+
+
+def _last_side(sides: list[str]) -> float | None:
+    """Value of the last side of an equation, if each other side is an unknown or has the same
+    value; None for a text that is no equation."""
+    *others, last = sides
+    value = number(last) if others else None
+    if value is None:
+        return None
+    known = [number(side) for side in others if not _UNKNOWN.fullmatch(side)]
+    return value if all(side is not None and equal(side, value) for side in known) else None
 
 
 @lru_cache(maxsize=4096)
