@@ -22,13 +22,16 @@ _DASH = re.compile("((?:^|=)\\s*\\$?\\s*)[\u2013\u2014]")
 _FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
 _RAISED = re.compile("[\u207b\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
 _ROOT = re.compile(r"\u221a\s*(?:(\d+(?:\.\d+)?)|\(([^()]*)\))")
+_FULL_STOP = re.compile(r"(?<![.\s])\.$")
 _BOLD = re.compile(r"(\*\*|__|\*|_|`)(?=\S)(.*?\S)\1")
 
 
 def typeset(text: str) -> str:
-    """The answer without typographic characters and without Markdown emphasis around it."""
-    while emphasised := _BOLD.fullmatch(text.strip()):
-        text = emphasised[2]
+    """The answer without typographic characters, without Markdown emphasis around it, and without
+    the full stop of a sentence."""
+    text = _FULL_STOP.sub("", text.strip())
+    while emphasised := _BOLD.fullmatch(text):
+        text = _FULL_STOP.sub("", emphasised[2])
     text = _DASH.sub(r"\1-", text.translate(_SIGNS))
     text = _FRACTION.sub(_fraction, text)
     text = _RAISED.sub(lambda raised: "^{" + _plain(raised[0]) + "}", text)

@@ -105,6 +105,8 @@ def test_gold_answers_that_may_be_read_as_several_numbers_are_left_out_in_one_li
         ("3", "**3**", True),
         ("\\sqrt{3}", "\u221a3", True),
         ("(3,4)", "(4,3)", False),
+        ("(3,4)", "(3,4).", True),
+        ("\\text{yes}", "Yes.", True),
         ("x+1", "1+x", True),
     ],
 )
