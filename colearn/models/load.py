@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from .hub_files import SETTINGS, model_folder
 from .logit_check import check_logits
 from .missing_folder import refuse_missing_folder
 from .quantized import keep_layout, nf4
+from .whole_weights import check_whole
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -233,7 +234,7 @@ def load_base(
             **storage,
         )
         _check_sizes(model.config)
-        _check_whole(model, loading, head=head)
+        check_whole(model, loading, head=head)
         if hasattr(model, "peft_config") and not adapted:
             raise ValueError("it is an adapter; download it and name its folder")
     if not head:
@@ -264,7 +265,7 @@ def _align(model: nn.Module) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress transformers' printed tables of missing and mismatched weights, which `_check_whole`
+    """Suppress transformers' printed tables of missing and mismatched weights, which `check_whole`
     reports."""
     from transformers.utils import logging
 
@@ -313,20 +314,6 @@ def _fetch_settings(name: str) -> None:
 
     with contextlib.suppress(OSError, HfHubHTTPError, HFValidationError):
         snapshot_download(name, allow_patterns=list(SETTINGS))
-
-
-def _check_whole(model: Any, loading: Mapping[str, Any], *, head: bool) -> None:
-    """Errors: ValueError for a weight that is missing (its values would be random) or has the wrong
-    shape. A missing LM head is allowed if the head is dropped."""
-    for name, stored, expected in sorted(loading["mismatched_keys"]):
-        raise ValueError(
-            f"{name} has shape {tuple(stored)} in the file and {tuple(expected)} by config.json"
-        )
-    dropped = set() if head else set(model.get_output_embeddings().parameters())
-    parameters = dict(model.named_parameters())
-    for name in sorted(loading["missing_keys"]):
-        if parameters.get(name) not in dropped:
-            raise ValueError(f"no file holds {name}")
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, words: int, field: str) -> None:

@@ -40,7 +40,7 @@ not compute what version 5 does for a type with one name."""
 _RENAMED = {"qwen3_moe": {"num_experts": "num_local_experts"}}
 """Other names of version 4 and their names in version 5, by model type."""
 
-_MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
+MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 """Names of the number of layers for multi-token prediction."""
 
 
@@ -92,7 +92,7 @@ def _stored(config: dict[str, Any], kept: bool) -> dict[str, Any]:
         name: _stored(value, kept)
         if isinstance(value, dict)
         else 0
-        if name in _MTP and value and not kept
+        if name in MTP and value and not kept
         else value
         for name, value in config.items()
     }

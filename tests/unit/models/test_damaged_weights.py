@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from colearn.contract import Sampling
 from colearn.engines.sampling import BLOCK, TokenDrawing, read
@@ -31,6 +33,53 @@ def test_weights_that_are_not_finite_are_one_line(value: float, tmp_path: Path) 
             device=torch.device("cpu"),
             field="models.a.path",
         )
+
+
+@pytest.mark.parametrize(
+    ("changed", "left_out"),
+    [
+        ({"num_hidden_layers": 1}, r"model\.layers\.1\."),
+        ({"attention_bias": False}, r"model\.layers\.0\.self_attn\.k_proj\.bias"),
+        ({"mlp_bias": False}, r"model\.layers\.0\.mlp\.down_proj\.bias"),
+        ({"num_hidden_layers": 2, "num_nextn_predict_layers": 1}, None),
+        ({}, None),
+    ],
+)
+def test_weights_that_the_config_leaves_out_are_one_line(
+    changed: dict[str, Any], left_out: str | None, tmp_path: Path
+) -> None:
+    """transformers drops them; logits of a smaller model would be trained on."""
+    config = LlamaConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=2, attention_bias=True, mlp_bias=True,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text()) | changed
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    told = rf"models\.a\.path: .*config\.json describes a model without {left_out}"
+    with nullcontext() if left_out is None else pytest.raises(ConfigError, match=told):
+        load_base(
+            str(tmp_path),
+            compute="float32",
+            trained=False,
+            device=torch.device("cpu"),
+            field="models.a.path",
+        )
+
+
+def test_parts_for_other_media_may_be_left_out(tmp_path: Path) -> None:
+    save_model(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    weights["model.vision_tower.layers.0.mlp.weight"] = torch.zeros(2, 2)
+    weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(2)
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    load_base(
+        str(tmp_path),
+        compute="float32",
+        trained=False,
+        device=torch.device("cpu"),
+        field="models.a.path",
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
