@@ -12,5 +12,6 @@ def offline(name: str) -> Config:
     config = load_config(name)
     hub = config.task.settings.get("data") in HUB
     here = "generated" if config.task.name == "math_duo" else "packaged"
-    own = {f"task.{k}": None for k in ("corpus", "test_data") if k in config.task.settings}
+    elsewhere = ("corpus", "test_data", "encoder")
+    own = {f"task.{key}": None for key in elsewhere if key in config.task.settings}
     return load_config(name, {"task.data": here, **own}) if hub else config
