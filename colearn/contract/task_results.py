@@ -96,13 +96,21 @@ def _validate_limits(limits: AnswerLimits, prefix: str) -> None:
 
 
 def validate_text(text: str, method: str) -> str:
-    """Check the text that `method` returned.
+    """Check the text that the task's method `method` returned.
+
+    Errors: TaskError.
+    """
+    return validate_answer(text, f"task.{method}")
+
+
+def validate_answer(text: str, who: str) -> str:
+    """Check a text that the user's code `who` returned.
 
     Errors: TaskError.
     """
     if not isinstance(text, str):
-        raise TaskError(f"task.{method}: gave a {type(text).__name__}, must be str")
-    _check_unicode(text, f"task.{method}: gave half of a surrogate pair, which nothing can write")
+        raise TaskError(f"{who}: gave a {type(text).__name__}, must be str")
+    _check_unicode(text, f"{who}: gave half of a surrogate pair, which nothing can write")
     return text
 
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from colearn.contract import ActionRequest, Acts, Player, TokenAnswer, View
-from colearn.contract.checked_task import CheckedTask
+from colearn.contract.checked_task import CheckedTask, calling
 from colearn.contract.seeding import derive_rng
+from colearn.contract.task_results import validate_answer
 from colearn.contract.types import Action
 from colearn.errors import ConfigError
 
@@ -21,7 +22,11 @@ def _one_thread() -> ThreadPoolExecutor:
 @dataclass(frozen=True, slots=True)
 class Program(Player):
     """A player that runs a program in a separate thread, one call at a time. A program's actions
-    have no tokens and are never trained."""
+    have no tokens and are never trained.
+
+    Errors of `act`: TaskError that names the seat and the program's class if the program raises an
+    exception or returns anything but a text.
+    """
 
     program: Acts
     _thread: ThreadPoolExecutor = field(init=False, default_factory=_one_thread, compare=False)
@@ -51,7 +56,10 @@ class Program(Player):
             text=request.observation.whole,
             rng=derive_rng(seed, "program"),
         )
-        return TokenAnswer(Action(self.program.act(view)))
+        who = f"program of agent '{request.seat}': {type(self.program).__name__}.act"
+        with calling(who):
+            text = self.program.act(view)
+        return TokenAnswer(Action(validate_answer(text, who)))
 
 
 @dataclass(frozen=True, kw_only=True)
