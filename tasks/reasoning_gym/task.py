@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from colearn.contract.held_out import separate
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError
 
@@ -96,12 +97,11 @@ class ReasoningGym(Answering[GymItem]):
             raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
         if not self._items:
             all_items = [self._item(number) for number in range(self.source[2])]
-            test = all_items[-self.test_size :]
-            tested = {item.prompt.text for item in test}
-            train = [i for i in all_items[: -self.test_size] if i.prompt.text not in tested]
-            if not train:
-                raise ConfigError("task.size: every question is tested; set test_size lower")
-            self._items = {"train": train, "test": test}
+            train, test = all_items[: -self.test_size], all_items[-self.test_size :]
+            source = f"task.data: {self.source[0]}"
+            self._items |= separate(train, test, lambda item: item.prompt.text, source=source)
+        if not self._items["train"]:
+            raise ConfigError("task.size: every question is tested; set test_size lower")
         return self._items[split]
 
     def scores(self, item: GymItem, answers: Mapping[str, AgentAnswer]) -> AnswerRewards:

@@ -8,6 +8,7 @@ import pytest
 from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.reasoning_gym import ReasoningGym
+from colearn.text.notes import note_once
 
 gym = pytest.importorskip("reasoning_gym")
 RNG = np.random.default_rng(0)
@@ -61,10 +62,16 @@ def test_without_tags_the_whole_text_is_the_answer():
     assert say(task, task.privileged_info(task.reset(item, RNG))).reward == 1.0
 
 
-def test_no_question_is_both_trained_on_and_tested():
+def test_no_question_is_both_trained_on_and_tested_and_the_rest_is_counted(capsys):
+    note_once.cache_clear()
     task = ReasoningGym("chain_sum", settings=SUMS, size=300, test_size=30)
     train, test = ({i.prompt.text for i in task.items(split)} for split in ("train", "test"))
     assert not train & test and len(task.items("train")) < 300
+    kept, dropped = len(task.items("train")), 300 - len(task.items("train"))
+    assert (
+        f"{kept} rows to train on, {len(task.items('test'))} held out; {dropped} rows are not"
+        in capsys.readouterr().err
+    )
 
 
 def test_another_seed_gives_other_entries():
