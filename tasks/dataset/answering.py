@@ -111,8 +111,9 @@ class Answering(DecPOMDP[Item, AnsweringState[Item]], Generic[Item]):
         return Outcome(state=after, reward=scores.reward, done=True, local_rewards=scores.local)
 
     def metrics(self, state: AnsweringState[Item]) -> Mapping[str, float | None]:
-        """The metrics from the scores; each is 0 before the end."""
-        return {name: state.metrics.get(name, 0.0) for name in self.measures}
+        """The metrics from the scores; before the end none is measured."""
+        unknown = None if self.seats.acting(state.stage) else 0.0
+        return {name: state.metrics.get(name, unknown) for name in self.measures}
 
     def legal_action(
         self, state: AnsweringState[Item], agent: str, rng: np.random.Generator

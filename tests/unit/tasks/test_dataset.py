@@ -115,6 +115,15 @@ def test_weights_add_up_several_functions(data):
     }
 
 
+def test_a_team_that_is_cut_before_its_answer_measures_nothing(data):
+    task = Dataset(data(), MATCHES, agents=("draft", "final"))
+    state = task.reset(task.items("train")[0], RNG)
+    state = task.step(state, {"draft": "red"}, RNG).state
+    assert set(task.metrics(state).values()) == {None}
+    state = task.step(state, {"final": "red"}, RNG).state
+    assert None not in task.metrics(state).values()
+
+
 def test_the_sampled_ids_are_the_completion_ids(data):
     said = SampledAction(Action("red", (4, 5, 6)))
     assert play(Dataset(data(), mine("length")), {"agent": said}).reward == 3 + 300.0
