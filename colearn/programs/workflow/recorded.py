@@ -23,7 +23,7 @@ class RecordedTask(DecPOMDP[Item, State]):
     """A program that calls roles, as a Dec-POMDP; `_advance` executes the program."""
 
     measures: tuple[str, ...] = ()
-    """Names of the metrics; each is 0 until the program sets it."""
+    """Names of the metrics; each that the program does not set is 0."""
     tool_names: Sequence[str] = ()
     pays = frozenset({"team", "local"})
 

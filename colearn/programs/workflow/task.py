@@ -115,6 +115,12 @@ class Workflow(RecordedTask[Item, WorkflowState[Item]]):
         finally:
             replay.loop.close()
 
+    def metrics(self, state: WorkflowState[Item]) -> Mapping[str, float | None]:
+        """The values of `team.measure`. What the run has not set is 0 if it has ended, and not
+        measured if it was cut."""
+        known: Mapping[str, float | None] = super().metrics(state)
+        return known if state.finished else {name: state.measured.get(name) for name in known}
+
     @property
     def tool_names(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the tools, for renderings."""

@@ -413,7 +413,14 @@ def test_a_bad_setting_is_one_line(settings, message):
 def test_recall_is_not_measured_without_known_passages(tmp_path):
     rows = [{"question": f"town of {name}", "answers": ["bor"]} for name in ("al", "cor", "del")]
     (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "a.txt").write_text("bor")
-    task = MHGPOTeam(data=str(tmp_path / "asked.jsonl"), corpus=str(tmp_path), prompt="compact")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("bor")
+    task = MHGPOTeam(data=str(tmp_path / "asked.jsonl"), corpus=str(corpus), prompt="compact")
     state = task.reset(task.items("train")[0], RNG)
-    assert task.metrics(state) == {**dict.fromkeys(task.measures, 0.0), "recall": None}
+    for said in ({"rewriter": "bor"}, {"reranker": "0"}, {"answerer": "bor"}):
+        known = task.metrics(state)
+        assert known["f1"] is known["recall"] is known["penalty_reranker"] is None
+        state = task.step(state, said, RNG).state
+    metrics = task.metrics(state)
+    assert metrics["recall"] is None and metrics["f1"] == 1.0 and metrics["penalty_reranker"] == 0.0

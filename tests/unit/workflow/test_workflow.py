@@ -367,11 +367,20 @@ def test_a_loop_with_an_early_exit_ends_where_the_run_ends():
     assert [o.done for o in play(Rounds(), *[{"a": "go"}] * 3)] == [False, False, True]
 
 
-def test_metrics_hold_before_the_run_has_set_them():
+def test_what_a_run_has_not_set_is_not_measured_before_its_end():
     task = Chain()
-    assert task.metrics(task.reset(Sum((1, 2)), RNG)) == {"score": 0.0}
+    assert task.metrics(task.reset(Sum((1, 2)), RNG)) == {"score": None}
     *_, last = play(task, {"a": "1"}, {"b": "7"}, {"c": ""})
     assert task.metrics(last.state) == {"score": 7.0}
+
+
+def test_what_a_run_that_has_ended_has_not_set_is_0():
+    class Silent(Base):
+        async def run(self, team, item):
+            await team.a("say")
+
+    *_, last = play(Silent(), {"a": "1"})
+    assert Silent().metrics(last.state) == {"score": 0.0}
 
 
 def test_it_runs_inside_another_event_loop():
