@@ -231,13 +231,14 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         )
         return Outcome(state=after, reward=reward + self.reward_shift, done=done)
 
-    def metrics(self, state: CoopHumanEvalState) -> Mapping[str, float]:
+    def metrics(self, state: CoopHumanEvalState) -> Mapping[str, float | None]:
         """Metrics of the last turn: `score`, the raw reward; `pass`, 1 if all tests pass, else 0;
         `tests`, the share of tests that pass; `syntax`, 1 if the joint program parses; `uses_aux`,
-        1 if the main function calls the other agent's aux and uses its result."""
+        1 if the main function calls the other agent's aux and uses its result. None is measured
+        before the first turn has ended."""
         findings = state.findings
         if findings is None:
-            return {"score": 0.0, "pass": 0.0, "tests": 0.0, "syntax": 0.0, "uses_aux": 0.0}
+            return dict.fromkeys(("score", "pass", "tests", "syntax", "uses_aux"))
         return {
             "score": state.reward,
             "pass": float(findings.solved),

@@ -70,7 +70,8 @@ class EnvironmentState:
     actions: tuple[str, ...] = ()
     results: tuple[tuple[ToolResult, ...], ...] = ()
     """The results of each action's tool calls."""
-    reward: float | None = 0.0
+    reward: float | None = None
+    """None until the episode is scored."""
 
 
 class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):

@@ -106,11 +106,13 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
         parts = score(self.rules, *(without_reasoning(actions[agent]) for agent in self.agents))
         return Outcome(state=WritingState(state.item, parts), reward=parts.total, done=True)
 
-    def metrics(self, state: WritingState) -> Mapping[str, float]:
+    def metrics(self, state: WritingState) -> Mapping[str, float | None]:
         """Returns `score`, the reward divided by its maximum, in [0, 1] (Table 1 gives percent),
-        and `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward."""
+        and `bounds`, `length`, `diversity`, `style` and `coherence`, which add up to the reward.
+        None is measured before the texts are written."""
         parts = ScoreParts() if state.parts is None else state.parts
-        return {"score": parts.total / self.rules.highest, **asdict(parts)}
+        measured = {"score": parts.total / self.rules.highest, **asdict(parts)}
+        return dict.fromkeys(measured) if state.parts is None else measured
 
     def global_info(self, state: WritingState) -> str:
         """m_t in the paper's words (E.3). It is the same for all texts, since there is only one

@@ -84,7 +84,7 @@ def test_results_of_calls_are_shown_in_order_and_errors_are_results(tmp_path):
         "<tool_response>red</tool_response>\n"
         "<tool_response>{'error': 'no green button'}</tool_response>"
     )
-    assert task.metrics(outcome.state) == {"reward": 0.0, "calls": 2.0, "failures": 1.0}
+    assert task.metrics(outcome.state) == {"reward": None, "calls": 2.0, "failures": 1.0}
 
 
 def test_the_calls_of_the_last_answer_are_not_run(tmp_path):
