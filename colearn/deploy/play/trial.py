@@ -74,10 +74,8 @@ class Trial:
     def _record(self, tree: Tree[Any]) -> None:
         metrics, failure = tree.nodes[-1].metrics, tree.nodes[-1].state.failure
         counts = ", ".join(f"{metrics[name]:.0f} {name}" for name in ("requests", "continued"))
-        print(
-            f"# reward {metrics['reward']:g}, {counts}"
-            + (f", failed: {failure}" if failure else "")
-        )
+        reward = "none" if metrics["reward"] is None else f"{metrics['reward']:g}"
+        print(f"# reward {reward}, {counts}" + (f", failed: {failure}" if failure else ""))
         if self.out is not None:
             with self.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(transcript(self.task, tree), ensure_ascii=False) + "\n")

@@ -219,6 +219,12 @@ class Gateway(RecordedTask[Any, State]):
             )
         self.server.forget(live)
 
+    def metrics(self, state: State) -> Mapping[str, float | None]:
+        """As in a workflow; the reward of an episode that was cut before its program ended is not
+        measured."""
+        metrics = super().metrics(state)
+        return metrics if state.finished else {**metrics, "reward": None}
+
     def render(self, state: State) -> str:
         """Returns the requests and answers as lines, and why the program failed."""
         ended = f"\nthe program failed: {state.failure}" if state.failure else ""

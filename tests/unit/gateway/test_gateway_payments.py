@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,6 +91,13 @@ def test_a_failed_program_costs_its_failure_reward_and_one_that_is_cut_off_pays_
     live = ProgramRun(0, task.agents, "owl")
     live.end(**ending)
     assert task._last(STATE, live) == paid
+
+
+def test_an_episode_that_is_cut_before_its_program_ends_has_no_reward() -> None:
+    task = Gateway(AGENTS, "tests.helpers.gateway_programs:items")
+    metrics = task.metrics(STATE)
+    assert (metrics["reward"], metrics["requests"]) == (None, 0.0)
+    assert task.metrics(replace(STATE, finished=True))["reward"] == 0.0
 
 
 @pytest.mark.parametrize(("result", "noted"), [(None, True), (0.0, False)])
