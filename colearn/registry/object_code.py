@@ -191,7 +191,10 @@ def _live(names: Mapping[str, Any]) -> Iterator[ast.stmt]:
     for name, value in list(names.items()):
         module = getattr(value, "__module__", None)
         if isinstance(value, FunctionType | type) and module == SCRIPT:
-            yield from filter(None, [_definition(value)])
+            node = _definition(value)
+            if isinstance(node, ast.Expr):  # a lambda
+                node = ast.Assign([ast.Name(name, ast.Store())], node.value)
+            yield from filter(None, [node])
         elif isinstance(value, FunctionType | type) and value.__qualname__.isidentifier():
             yield from ast.parse(f"from {module} import {value.__qualname__} as {name}").body
         elif isinstance(value, ModuleType):

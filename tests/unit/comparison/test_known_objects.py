@@ -234,7 +234,8 @@ class Base:
     tax = 0.1
 # cell
 def helper(text):
-    return scored(text) + BONUS
+    return scored(text) + BONUS + share(1)
+share = lambda number: number / 2
 class Paid(Base):
     def __call__(self, completions, **_):
         CALLS.append(1)
@@ -263,6 +264,7 @@ def test_what_an_object_of_a_notebook_uses_in_other_cells_is_known(tmp_path: Pat
     for old, new, change in (
         ("scored(text) + BONUS", "scored(text) - BONUS", "helper"),
         ("BONUS = 0.5", "BONUS = 0.6", "BONUS"),
+        ("number / 2", "number / 3", "share"),
         ("tax = 0.1", "tax = 0.2", "Base"),
         ("[helper(text) for", "[-helper(text) for", "Paid"),
     ):
