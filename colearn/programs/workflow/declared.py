@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from colearn import registry
 from colearn.contract import Headline
-from colearn.contract.held_out import hold_out, row_key
+from colearn.contract.held_out import hold_out
 from colearn.errors import ConfigError
 from colearn.programs.files.regular import read_regular
 from colearn.programs.workflow.qa import accuracy, exact_match, f1
@@ -80,11 +80,21 @@ class DeclaredWorkflow(Workflow[Mapping[str, Any]]):
         if self.measures:
             self.headline = Headline(self.measures[0])
         self._rows = hold_out(
-            rows, row_key, size=max(1, len(rows) // 5), source=f"task.graph: {self.graph.items}"
+            rows,
+            self._asked,
+            size=max(1, len(rows) // 5),
+            source=f"task.graph: {self.graph.items}",
         )
 
+    def _asked(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields of a row that the nodes read: rows that differ in others, such as a number,
+        are the same question."""
+        read = {name for node in self.graph.nodes for name in node.reads}
+        return {name: value for name, value in row.items() if name in read} or row
+
     def items(self, split: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the file's rows for a split; a fifth of the rows is the split 'test'."""
+        """Returns the file's rows for a split; a fifth of the rows is the split 'test'. Rows that
+        are equal to the nodes are in the same split."""
         return self._rows[split]
 
     async def run(self, team: Team, item: Mapping[str, Any]) -> None:

@@ -52,6 +52,15 @@ def test_a_declared_graph_is_played_node_by_node(tmp_path):
     assert task.metrics(last.state) == {"f1": 1.0, "em": 1.0}
 
 
+def test_rows_that_differ_in_what_no_node_reads_are_on_one_side(tmp_path):
+    made(tmp_path)
+    rows = [{"id": n, "question": f"q{n % 6}", "answers": ["a"]} for n in range(30)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    task = DeclaredWorkflow(str(tmp_path / "graph.yaml"), tools={"look": look})
+    sides = [{row["question"] for row in task.items(split)} for split in ("train", "test")]
+    assert len(sides[0]) + len(sides[1]) == 6 and not sides[0] & sides[1]
+
+
 def test_a_loop_is_taken_as_often_as_its_bound_allows(tmp_path):
     task = made(tmp_path)
     state = task.reset(task.items("train")[0], RNG)
