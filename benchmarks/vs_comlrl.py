@@ -85,7 +85,7 @@ class SharedWords(DecPOMDP[int, State]):
         return Outcome(state=State(state.item, state.turn + 1), reward=reward)
 
     def metrics(self, state: State) -> Mapping[str, float]:
-        return {"turns": float(state.turn)}
+        return {"answered": float(state.turn)}
 
 
 def word_tokenizer(size: int) -> Any:

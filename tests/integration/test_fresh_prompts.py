@@ -25,7 +25,7 @@ class Calls(Notes):
         return ""
 
     def metrics(self, state: Scene) -> Mapping[str, float]:
-        return {"turns": float(len(state.said))}
+        return {"answered": float(len(state.said))}
 
 
 @pytest.mark.parametrize("window", [None, 40])

@@ -17,7 +17,7 @@ from colearn.contract.types import Tree
 from colearn.errors import TaskError
 from colearn.methods.credit.payoff import Payoff
 from colearn.methods.credit.shared_reward import SharedReward
-from colearn.runs.record.metric_names import agent_name
+from colearn.runs.record.metric_names import EVALUATION, agent_name
 
 _FAILED = "failed"
 """Name of the metric with which a task that runs programs reports a failed program."""
@@ -109,11 +109,18 @@ def mean_outcomes(
     """Computes means over episodes: `return`, `objective`, the task's metrics of the final state,
     `truncated` and `overflow`. A metric that no episode measured is left out.
 
-    Errors: TaskError if the names of the task's metrics change.
+    Errors: TaskError if the names of the task's metrics change, or if one is a name of this
+    library's metrics, of which one value would be lost.
     """
     ends = [tree.nodes[-1] for tree in trees]
     metrics = mean_returns(trees, pays) | mean_objective(trees, credit)
     names = ends[0].metrics.keys()
+    for name in names:
+        if name.partition("/")[0] in EVALUATION:
+            raise TaskError(
+                f"task.metrics: '{name}' is a metric of every evaluation; give the task's own "
+                "another name"
+            )
     for end in ends:
         if end.metrics.keys() != names:
             raise TaskError(

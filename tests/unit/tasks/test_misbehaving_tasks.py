@@ -254,6 +254,16 @@ def test_metrics_whose_names_change_are_told_of():
     assert told.startswith("task.metrics: names change from ['letters'] to ['words']")
 
 
+@pytest.mark.parametrize("name", ["return", "return/ada", "objective", "turns", "truncated"])
+def test_a_metric_with_the_name_of_one_of_every_evaluation_is_told_of(name):
+    """`return` replaced the mean reward, and `turns` was replaced."""
+    (tree,) = played(Raises())
+    named = replace(tree.nodes[-1], metrics={name: 1.0})
+    tree = replace(tree, nodes=(*tree.nodes[:-1], named))
+    told = complaint(mean_outcomes, [tree], frozenset({"team"}), SharedReward())
+    assert told.startswith(f"task.metrics: '{name}' is a metric of every evaluation; give ")
+
+
 def test_an_item_is_named_whatever_its_text():
     class Mute:
         def __str__(self) -> str:
