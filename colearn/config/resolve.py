@@ -91,8 +91,9 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
     """Expand `*` to every agent of the task, with its settings, and to every model that an agent
     uses.
 
-    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent, or
-    a name that is not valid as a key, as a folder name and as part of a metric's name.
+    Errors: ConfigError for an agent without a model, a model without an agent, an unknown agent, a
+    name that is not valid as a key, as a folder name and as part of a metric's name, or a model
+    with the name of the critics' metrics.
     """
     for section, names in (
         ("task.agents", agents),
@@ -116,6 +117,12 @@ def bind_agents(config: Config, agents: Sequence[str]) -> Config:
                 f"models.{name}: no agent plays this model; name it in agents.<agent>.model or "
                 "remove it"
             )
+    if CRITIC in models:
+        speakers = [agent for agent, own in bound.items() if own.speaks and own.model == CRITIC]
+        raise ConfigError(
+            f"models.{CRITIC}: the metrics of this name are those of critics; set "
+            f"agents.{(speakers or [EACH])[0]}.model to another name"
+        )
     return config.model_copy(update={"agents": bound, "players": players, "models": models})
 
 

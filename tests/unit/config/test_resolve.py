@@ -111,6 +111,10 @@ def test_a_critics_pace_is_the_teams_unless_it_has_its_own() -> None:
     ("sections", "message"),
     [
         ({"critic": None}, "critic: this algorithm trains a critic"),
+        (
+            {"models": {"critic": {"path": "x"}}, "agents": {"*": {"model": "critic"}}},
+            "models.critic: the metrics of this name are those of critics; set agents.ada.model",
+        ),
         ({"critic": {"share": "actor"}}, "critic.share: a central critic reads every agent's text"),
         ({"critic": {"path": "y", "readers": {"ada": "a"}}}, "critic.readers.ada: this critic"),
         ({"models": {"*": {"path": "x", "trained": False}}}, "models: no model is trained"),
