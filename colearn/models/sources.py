@@ -42,6 +42,7 @@ _REGISTERED: Mapping[str, Kind] = {"task.name": "tasks", "algorithm.name": "algo
 """Fields whose names other packages may register."""
 _WITH_ROWS = ("dataset", "environment")
 """Tasks whose `path` may name a data set on a hub."""
+_ROWS = ("task.path", "task.test_path")
 _OF_COMMAND = re.compile(r"\bcommand(\.\d+)?$")
 """Fields with a command's words, such as `python agent.py` behind `sh -c` or `--rows=rows.csv`."""
 _PASSED_OVER = (
@@ -120,7 +121,7 @@ def _read(
             name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
         }
         files |= _definition(text, field)
-        if field == "task.path" and not files and plays and not is_given(text):
+        if field in _ROWS and not files and plays and not is_given(text):
             files |= _hub_rows(run.task) if run.config.task.name in _WITH_ROWS else {}
         if field == "task.name":
             files |= package_digests(text, run.config.task.settings)

@@ -238,20 +238,19 @@ def test_a_comparison_is_not_extended_with_newer_weights_of_a_hub(folder: Path, 
         claim(plan(0, 1, 2, path="org/tiny"), folder / "out", None)
 
 
+@pytest.mark.parametrize("field", ["path", "test_path"])
 def test_a_comparison_is_not_extended_with_other_rows_of_a_hub(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
     rows = [{"prompt": f"say {k}"} for k in range(6)]
     hub = SimpleNamespace(load_dataset=lambda path, *, name, split: list(rows))
     monkeypatch.setitem(sys.modules, "datasets", hub)
     config = settings([0])
-    config["task"]["path"] = "owner/said"
+    config["task"][field] = "owner/said"
     claim(make_plan(load_config(config)), folder / "out", None)
     claim(make_plan(load_config(config)), folder / "out", None)
     rows[2] = {"prompt": "sing"}
-    with pytest.raises(
-        CheckpointError, match=r"^task\.path: the content is not the one with which "
-    ):
+    with pytest.raises(CheckpointError, match=rf"^task\.{field}: the content is not the one "):
         claim(make_plan(load_config(config)), folder / "out", None)
 
 
