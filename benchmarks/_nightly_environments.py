@@ -124,7 +124,7 @@ class Environments:
             variable: str(self.make(variable.removeprefix("COLEARN_").lower(), packages))
             for variable, packages in frameworks.items()
         }
-        if newer := shutil.which("python3.12"):  # Harbor's least Python
+        if newer := _python_that_starts("python3.12"):  # Harbor's least Python
             harbor = self.make("harbor", ("harbor==0.25.0",), of=newer)
             variables["COLEARN_HARBOR"] = str(harbor)
         # what OpenEnv asks for is newer than some of the tested versions
@@ -132,6 +132,14 @@ class Environments:
         return Environment(
             self.make("openenv", project, ("-e", ".[openenv]", "openreward")), variables
         )
+
+
+def _python_that_starts(name: str) -> str | None:
+    """The path of a Python; None if there is none, or only a version manager's stub of it."""
+    if shutil.which(name) is None:
+        return None
+    command = (name, "-c", "import sys; print(sys.executable)")
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
 
 
 def _take_this_checkout(python: Path) -> None:
