@@ -19,6 +19,16 @@ from colearn.models.load import load_base, load_tokenizer
 from tests.helpers.tiny import save_model
 
 
+def load(folder: Path) -> None:
+    load_base(
+        str(folder),
+        compute="float32",
+        trained=False,
+        device=torch.device("cpu"),
+        field="models.a.path",
+    )
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_are_one_line(value: float, tmp_path: Path) -> None:
     save_model(tmp_path)
@@ -26,13 +36,7 @@ def test_weights_that_are_not_finite_are_one_line(value: float, tmp_path: Path) 
     weights["model.layers.0.mlp.down_proj.weight"][0, 0] = value
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ConfigError, match=r"models\.a\.path: .*its logits are not finite"):
-        load_base(
-            str(tmp_path),
-            compute="float32",
-            trained=False,
-            device=torch.device("cpu"),
-            field="models.a.path",
-        )
+        load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +62,7 @@ def test_weights_that_the_config_leaves_out_are_one_line(
     (tmp_path / "config.json").write_text(json.dumps(settings))
     told = rf"models\.a\.path: .*config\.json describes a model without {left_out}"
     with nullcontext() if left_out is None else pytest.raises(ConfigError, match=told):
-        load_base(
-            str(tmp_path),
-            compute="float32",
-            trained=False,
-            device=torch.device("cpu"),
-            field="models.a.path",
-        )
+        load(tmp_path)
 
 
 def test_parts_for_other_media_may_be_left_out(tmp_path: Path) -> None:
@@ -73,13 +71,7 @@ def test_parts_for_other_media_may_be_left_out(tmp_path: Path) -> None:
     weights["model.vision_tower.layers.0.mlp.weight"] = torch.zeros(2, 2)
     weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(2)
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    load_base(
-        str(tmp_path),
-        compute="float32",
-        trained=False,
-        device=torch.device("cpu"),
-        field="models.a.path",
-    )
+    load(tmp_path)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
