@@ -8,14 +8,17 @@ import sys
 import sysconfig
 import tokenize
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from .named_files import (
     CODE,
     SHELL,
     YAML,
+    file_names,
     name_of_node,
     named_in_code,
     named_in_words,
@@ -83,7 +86,7 @@ def _named_in_command(text: str, folder: Path) -> Iterator[Path]:
 
 def files_of(tree: ast.Module, file: Path) -> dict[str, Path]:
     """Returns the modules and files that a part of a Python file names, as in `files_beside`."""
-    return _followed(_references(tree, file, file.parent), file.parent)
+    return _followed(_references(_names(tree), file, file.parent), file.parent)
 
 
 def _followed(files: Iterable[Path], home: Path) -> dict[str, Path]:
@@ -95,7 +98,7 @@ def _followed(files: Iterable[Path], home: Path) -> dict[str, Path]:
             continue
         found.add(current)
         if current.suffix == CODE:
-            references = _references(parsed(current), current, home)
+            references = _references(_names_in(_text(current)), current, home)
             waiting += [path for path in references if path not in found]
         elif current.suffix in YAML:
             waiting += named_in_yaml(current)
@@ -143,40 +146,67 @@ def _modules(file: Path) -> set[Path]:
     return {file, *file.parent.rglob("*.py")} if file.name == "__init__.py" else {file}
 
 
-def _references(tree: ast.Module, file: Path, home: Path) -> Iterator[Path]:
-    """Yields the files of the modules of `home` that a file with this syntax tree imports, and the
-    files that its texts name."""
-    yield from named_in_code(tree, (file.parent, home, Path.cwd()))
-    for node in ast.walk(tree):
-        for name, folder in _imported(node, file, home):
+class _Names(NamedTuple):
+    """What a file of code names: texts that may be files, and what it may load as modules, each
+    with the level of its import, 0 for one from the root."""
+
+    files: tuple[str, ...]
+    modules: tuple[tuple[int, str], ...]
+
+
+def _references(names: _Names, file: Path, home: Path) -> Iterator[Path]:
+    """Yields the files of the modules of `home` that a file with these names imports, and the files
+    that its texts name."""
+    yield from named_in_code(names.files, (file.parent, home, Path.cwd()))
+    for level, name in names.modules:
+        if level <= len(file.parents):
+            folder = file.parents[level - 1] if level else home
             if (beside := _beside(name, folder)) is not None:
                 yield from _modules(beside)
 
 
-def _imported(node: ast.AST, file: Path, home: Path) -> Iterator[tuple[str, Path]]:
-    """Yields the names that a statement or call may load as modules, each with the folder of its
-    root."""
+def _names(tree: ast.Module) -> _Names:
+    imports = dict.fromkeys(found for node in ast.walk(tree) for found in _imported(node))
+    return _Names(file_names(tree), tuple(imports))
+
+
+@lru_cache(maxsize=2048)
+def _names_in(text: str) -> _Names:
+    """The names in a file's text, which several settings and runs of one process ask for."""
+    return _names(_tree(text))
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields the names that a statement or call may load as modules, each with its level."""
     if isinstance(node, ast.Import):
-        yield from ((alias.name, home) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.level <= len(file.parents):
-        folder = file.parents[node.level - 1] if node.level else home
+        yield from ((0, alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
         if node.module:
-            yield node.module, folder
+            yield node.level, node.module
         above = f"{node.module}." if node.module else ""
-        yield from ((f"{above}{alias.name}", folder) for alias in node.names)
+        yield from ((node.level, f"{above}{alias.name}") for alias in node.names)
     elif isinstance(node, ast.Call) and name_of_node(node.func) in _IMPORTERS and node.args:
         name = text_of_node(node.args[0]) or ""
-        level = len(name) - len(name.lstrip("."))
-        if level <= len(file.parents):
-            yield name.lstrip("."), file.parents[level - 1] if level else home
+        yield len(name) - len(name.lstrip(".")), name.lstrip(".")
 
 
 def parsed(file: Path) -> ast.Module:
     """The syntax tree of a file; empty if the file cannot be read, as an import of it will say."""
+    return _tree(_text(file))
+
+
+def _text(file: Path) -> str:
     try:
         with tokenize.open(file) as opened:
-            return ast.parse(opened.read())
+            return opened.read()
     except (OSError, SyntaxError, ValueError):
+        return ""
+
+
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
         return ast.Module([], [])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,19 @@ _WRITER = re.compile(r"(write|to_|save)\w*")
 """Names of methods and functions that write a file, such as `write_text`, `to_csv`, `savetxt`."""
 
 
-def named_in_code(tree: ast.AST, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """Yields the files that the texts of a module name, each in the first of `folders` that has it.
-    Files that the module writes, such as a log of rewards, and configs are left out."""
-    written = _written(tree)
-    for text in _texts(tree):
-        if text.rpartition("/")[2] not in written:
-            yield from (file for file in _found(text, folders) if not _is_config(file))
+def named_in_code(texts: Iterable[str], folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Yields the files that `file_names` of a module name, each in the first of `folders` that has
+    it. Configs are left out."""
+    for text in texts:
+        yield from (file for file in _found(text, folders) if not _is_config(file))
+
+
+def file_names(tree: ast.AST) -> tuple[str, ...]:
+    """Returns the texts of a module that may name a file, without those that it writes, such as a
+    log of rewards."""
+    named = [text for text in dict.fromkeys(_texts(tree)) if _may_name(text)]
+    written = _written(tree) if named else set()
+    return tuple(text for text in named if text.rpartition("/")[2] not in written)
 
 
 def named_in_yaml(file: Path) -> Iterator[Path]:
@@ -66,8 +72,12 @@ def _is_config(file: Path) -> bool:
     return isinstance(content, dict) and "task" in content
 
 
+def _may_name(text: str) -> bool:
+    return text.endswith(_NAMED) and text.isprintable()
+
+
 def _found(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    if not text.endswith(_NAMED) or not text.isprintable():
+    if not _may_name(text):
         return
     for above, name in product(folders, dict.fromkeys((text, text.lstrip("/")))):
         try:

@@ -83,7 +83,11 @@ class Language(Player):
         return self.spec.sampling.temperature if self.temperature is None else self.temperature
 
     async def act(self, request: ActionRequest) -> list[TokenAnswer]:
-        """Errors: ConfigError if an observation exceeds the agent's context window."""
+        """In the free order; in lockstep, `token_request` and `completed` surround one batch of all
+        agents.
+
+        Errors: ConfigError if an observation exceeds the agent's context window.
+        """
         version = self.version()
         return self.completed(
             request, await self.engine.submit(self.token_request(request)), version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,7 +121,7 @@ class DeepSpeedOptimizer(Optimizer):
         check_norm(self.name, self._number, self._norm)
 
 
-_FIELDS = ("logprobs", "entropy", "values")
+_FIELDS = tuple(field.name for field in dataclasses.fields(Outputs))
 
 
 class _Pass(nn.Module):
