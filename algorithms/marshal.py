@@ -27,7 +27,7 @@ class MARSHAL(PolicyAlgorithm):
     gamma = lambda = 1; Eq. 3 has no lambda.
 
     Wrong when the first turns decide a long game: the Monte-Carlo return of an early turn carries
-    the noise of all later turns. `collm_cc` with `credit.name: payoff` learns a value instead.
+    the noise of all later turns. `collm_dc` with `credit.name: payoff` learns a value instead.
     """
 
     rollout: Rollout = Chain()

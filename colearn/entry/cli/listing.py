@@ -35,7 +35,8 @@ def tasks(name: Wanted = None) -> None:
     sentences = importlib.import_module("colearn.tasks.setting_sentences").SENTENCES
     cls = task_class(name, "task")
     rows = part_settings(cls, sentences.get(name))
-    _print_settings(inspect.getdoc(_documented(cls, "tasks")), "task.", rows)
+    text = inspect.getdoc(_documented(cls, "tasks")) or ""
+    _print_settings(text.partition("\n\n")[0], "task.", rows)
 
 
 def algorithms(name: Wanted = None) -> None:
@@ -46,7 +47,7 @@ def algorithms(name: Wanted = None) -> None:
     from colearn.registry import algorithm_class
 
     cls = algorithm_class(name, "algorithm")
-    _print_settings(inspect.getdoc(_documented(cls, "algorithms")), "", algorithm_settings(cls()))
+    _print_settings(inspect.getdoc(cls) or "", "", algorithm_settings(cls()))
 
 
 def configs(name: Wanted = None) -> None:
@@ -122,9 +123,9 @@ def _documented(cls: type, kind: Kind) -> Any:
     return inspect.getmodule(cls) if modules.count(cls.__module__) == 1 else cls
 
 
-def _print_settings(text: str | None, prefix: str, settings: Iterable[SettingRow]) -> None:
+def _print_settings(text: str, prefix: str, settings: Iterable[SettingRow]) -> None:
     """Print a description and a row for each setting: `key  sentence (type, bounds, default)`."""
-    print((text or "").partition("\n\n")[0] + "\n")
+    print(f"{text}\n")
     rows = [replace(setting, name=f"{prefix}{setting.name}") for setting in settings]
     if not rows:
         print("No settings.")

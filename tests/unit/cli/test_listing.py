@@ -53,6 +53,14 @@ def test_a_task_lists_every_setting_with_a_sentence_a_type_and_a_default(
 
 
 @pytest.mark.parametrize("name", names("algorithms"))
+def test_an_algorithm_says_when_it_is_wrong(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    algorithms(name)
+    assert "Wrong when" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", names("algorithms"))
 def test_an_algorithm_lists_the_keys_that_a_config_may_set(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
