@@ -67,8 +67,8 @@ RUNS_PROGRAMS = ("code_loop", "coder_tester")
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in RUNS_PROGRAMS else [])
-        for name in COMPLETE_TASKS
+        pytest.param(name, marks=[pytest.mark.slow] if name in RUNS_PROGRAMS or number % 3 else [])
+        for number, name in enumerate(COMPLETE_TASKS)
     ],
 )
 def test_no_unknown_word_enters_a_critics_stream(name, monkeypatch):

@@ -392,7 +392,7 @@ def test_an_out_whose_name_is_too_long_is_one_line(
 @pytest.mark.parametrize(
     "name", ["weights.safetensors", "optimizer.safetensors", "learner.json", "progress.json"]
 )
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize("command", ["train", pytest.param("evaluate", marks=pytest.mark.slow)])
 def test_a_checkpoint_cut_short_is_one_line(
     command: str, name: str, run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:

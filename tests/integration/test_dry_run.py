@@ -165,7 +165,8 @@ downloads."""
 @pytest.mark.parametrize(
     "name",
     [
-        *("quickstart", "paper/arxiv", "tiny/str_build", "learning/kuhn"),
+        *("quickstart", "tiny/str_build", "learning/kuhn"),
+        pytest.param("paper/arxiv", marks=pytest.mark.slow),
         pytest.param("paper/coop_humaneval", marks=pytest.mark.slow),  # other architectures
     ],
 )

@@ -143,6 +143,7 @@ def test_plain_transformers_reads_the_run_s_values(run: Path, kept: Path) -> Non
     assert alone(kept, asked) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_plain_transformers_reads_the_values_of_a_critic_whose_adapter_was_merged(
     model: str, tmp_path: Path
 ) -> None:

@@ -31,7 +31,10 @@ def test_the_equilibrium_of_the_test_game_is_the_one_worked_out_by_hand() -> Non
 
 @pytest.mark.parametrize(
     ("learner", "other", "said", "best"),
-    [("row", "column", "tails", "tails"), ("column", "row", "heads", "tails")],
+    [
+        ("row", "column", "tails", "tails"),
+        pytest.param("column", "row", "heads", "tails", marks=pytest.mark.slow),
+    ],
 )
 def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(
     tmp_path: Path, learner: str, other: str, said: str, best: str

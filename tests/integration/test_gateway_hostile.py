@@ -79,7 +79,13 @@ def test_there_are_more_than_thirty():
     assert len(PROGRAMS) >= 30
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if number % 3 else [])
+        for number, name in enumerate(PROGRAMS)
+    ],
+)
 def test_a_hostile_program_reaches_no_other_episode(name):
     """Two honest episodes beside it: all they see is their own, and they are paid in full."""
     trees, tokenizer = played(["honest", name, "honest"])

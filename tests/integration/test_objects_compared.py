@@ -54,6 +54,7 @@ def test_a_comparison_has_a_report_and_its_numbers(compared: colearn.ComparisonR
     assert "| magrpo_2 |" in str(compared) and compared.summary["headline"] in str(compared)
 
 
+@pytest.mark.slow
 def test_finished_runs_are_kept_and_another_seed_extends(
     compared: colearn.ComparisonResult,
 ) -> None:
@@ -90,6 +91,7 @@ class Fails(Callback):
         raise ConfigError("this run fails; let it")
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_named_behind_the_report_of_the_others(tmp_path: Path) -> None:
     sections = {**GIVEN, "callbacks": [Fails()]}
     with pytest.raises(ColearnError, match=r"^1 of 2 runs failed: magrpo-s0: this run fails; let"):
@@ -151,6 +153,7 @@ def program(out: Path, iterations: int, *words: str, **environment: str) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_of_objects_goes_on_in_another_process_that_gives_them_again(tmp_path: Path) -> None:
     program(tmp_path / "whole", 4)
     told = program(tmp_path / "parts", 2)

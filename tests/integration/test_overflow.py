@@ -128,7 +128,11 @@ def text_of(config) -> str:
 
 
 @pytest.mark.parametrize(
-    ("setting", "then"), [("truncate", "ends the episode"), ("error", "stops the run")]
+    ("setting", "then"),
+    [
+        ("truncate", "ends the episode"),
+        pytest.param("error", "stops the run", marks=pytest.mark.slow),
+    ],
 )
 def test_a_dry_run_warns(tmp_path, monkeypatch, setting, then):
     monkeypatch.setattr(Notes, "legal_action", lambda *_: "owl")

@@ -91,7 +91,11 @@ def test_a_run_imports_what_its_config_names_and_no_stranger(folder):
 
 
 @pytest.mark.parametrize(
-    "command", [["check", "mytask:Mine"], ["train", "config.yaml", "--dry-run"]]
+    "command",
+    [
+        ["check", "mytask:Mine"],
+        pytest.param(["train", "config.yaml", "--dry-run"], marks=pytest.mark.slow),
+    ],
 )
 def test_a_command_imports_no_stranger(folder, command):
     done = colearn(folder, *command)

@@ -17,6 +17,7 @@ subprocess.run([sys.executable, "-c", {CHILD!r}], check=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is that of `getrusage`")
 def test_a_run_that_a_large_process_starts_does_not_record_the_peak_of_that_process() -> None:
     done = subprocess.run([sys.executable, "-c", PARENT], check=True, capture_output=True)

@@ -57,6 +57,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+SHOWN = ("trees", "adapters", "adapters two ahead")
+"""In these a worker holds a critic, adapters of one base, a copy for rollouts."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
@@ -107,7 +111,10 @@ def equal(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) ->
     )
 
 
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[] if case in SHOWN else [pytest.mark.slow]) for case in SETTINGS],
+)
 def test_models_in_workers_end_with_the_weights_of_models_in_this_process(
     tmp_path: Path, case: str
 ) -> None:

@@ -20,6 +20,7 @@ from colearn.training.hosts.model_worker import ModelWorker
 from colearn.training.loop import Experiment
 
 
+@pytest.mark.slow
 def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_path: Path) -> None:
     copies = {"name": "transformers", "copy": True}
     run = Experiment(config_of(PICKLED, generator=copies), tmp_path / "run")

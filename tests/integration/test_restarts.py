@@ -113,6 +113,7 @@ def test_a_run_whose_worker_is_killed_goes_on_to_the_same_weights(
     assert [line.iteration for line in lines if line.kind == "update"] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_run_that_loses_its_workers_more_often_ends_with_the_loss(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +149,7 @@ def test_processes_that_torchrun_started_again_resume_and_those_that_it_starts_f
     assert run_with_restarts(config, tmp_path / "run").status == "finished"
 
 
+@pytest.mark.slow
 def test_a_server_that_its_supervisor_restarted_is_used_again(
     folder: Path,
     server: FakeVLLMServer,

@@ -135,6 +135,7 @@ def compared(place):
     return folder / "out", told
 
 
+@pytest.mark.slow
 def test_no_file_of_a_comparison_holds_a_secret_and_nothing_prints_one(compared):
     out, told = compared
     assert (out / "report.html").is_file() and (out / "summary.json").is_file()

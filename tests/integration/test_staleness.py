@@ -235,7 +235,11 @@ def interrupted(config: Config, run: Path, stop: int) -> None:
 
 
 @pytest.mark.parametrize("lora", [False, True])
-@pytest.mark.parametrize("stop", [2, 3], ids=["at new weights", "within a block"])
+@pytest.mark.parametrize(
+    "stop",
+    [pytest.param(2, marks=pytest.mark.slow), 3],
+    ids=["at new weights", "within a block"],
+)
 def test_an_interrupted_run_resumes_to_the_same_weights(
     folder: Path, tmp_path: Path, stop: int, lora: bool
 ) -> None:

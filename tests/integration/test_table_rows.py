@@ -36,7 +36,12 @@ def small(name: str, label: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("name", "label"), [(name, label) for name, rows in ROWS.items() for label in rows]
+    ("name", "label"),
+    [
+        pytest.param(name, label, marks=[pytest.mark.slow] if number else [])
+        for name, rows in ROWS.items()
+        for number, label in enumerate(rows)
+    ],
 )
 def test_a_row_trains_its_models_once(name: str, label: str, tmp_path: Path) -> None:
     config = load_config(small(name, label), {**SMALL, "train.iterations": 1})

@@ -95,6 +95,7 @@ def test_a_model_that_is_its_own_teacher_has_nothing_to_learn(
     assert update["ada/teacher_kl"] == update["ada/grad_norm"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_team_comes_nearer_to_its_teachers(config: dict[str, Any], tmp_path: Path) -> None:
     updates = trained(
         {**config, "train": {**config["train"], "environment_steps": 1600}}, tmp_path / "run"

@@ -34,7 +34,7 @@ def trained(folder: Path, algorithm: str, threads: bool) -> dict[str, torch.Tens
     }
 
 
-@pytest.mark.parametrize("algorithm", ["magrpo", "collm_dc"])
+@pytest.mark.parametrize("algorithm", [pytest.param("magrpo", marks=pytest.mark.slow), "collm_dc"])
 def test_models_in_threads_end_with_the_weights_of_models_in_turns(
     tmp_path: Path, algorithm: str
 ) -> None:

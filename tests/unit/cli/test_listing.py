@@ -53,9 +53,7 @@ def test_a_task_lists_every_setting_with_a_sentence_a_type_and_a_default(
 
 
 @pytest.mark.parametrize("name", names("algorithms"))
-def test_an_algorithm_says_when_it_is_wrong(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_algorithm_says_when_it_is_wrong(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     algorithms(name)
     assert "Wrong when" in " ".join(capsys.readouterr().out.split())
 

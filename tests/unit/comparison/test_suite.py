@@ -180,6 +180,7 @@ def test_the_same_command_makes_only_what_is_missing(tmp_path):
     assert "one/magrpo-s0: already finished" in told and "one/magrpo-s1: finished" in told
 
 
+@pytest.mark.slow
 def test_one_task_in_a_folder_that_holds_more_leaves_the_others_in_the_report(tmp_path):
     out = tmp_path / "out"
     run(suite(tmp_path), out)

@@ -20,6 +20,8 @@ from colearn.runs.record import RunFolder
 from colearn.runs.record.files import published, write_text
 from colearn.runs.report import write_report
 
+SLOW = pytest.mark.slow
+
 OWN = "what I wrote"
 NAMES = ("report.html", "summary.json", "table.md", *(f"curves.{e}" for e in ("png", "svg", "csv")))
 
@@ -153,11 +155,11 @@ def picture(cells: int, columns: int) -> dict[str, Any]:
     ("turn", "shown"),
     [
         ({"reward": 1.0}, 200),
-        ({"actions": {"ada": "x" * 970}}, 10),
+        pytest.param({"actions": {"ada": "x" * 970}}, 10, marks=SLOW),
         ({"actions": {f"agent {number}": "x" * 85 for number in range(10)}}, 9),
-        ({"picture": picture(50, columns=1)}, 4),
+        pytest.param({"picture": picture(50, columns=1)}, 4, marks=SLOW),
         ({"picture": picture(0, columns=390)}, 1),
-        ({"rendered": "x" * 970}, 10),
+        pytest.param({"rendered": "x" * 970}, 10, marks=SLOW),
     ],
     ids=["turns", "texts", "agents", "cells", "grids", "states"],
 )

@@ -69,6 +69,7 @@ def test_an_answer_that_never_ends_earns_nothing_and_the_next_one_is_read():
     assert say(task, entry["answer"]) == 1.0
 
 
+@pytest.mark.slow
 def test_entries_are_the_same_whatever_seed_the_hashes_of_a_process_have():
     program = (
         "from colearn.tasks.reasoning_gym import ReasoningGym as R\n"
