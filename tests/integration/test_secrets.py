@@ -143,6 +143,7 @@ def test_no_file_of_a_comparison_holds_a_secret_and_nothing_prints_one(compared)
     assert MASK in json.loads((out / "compare.json").read_text())["command"]
 
 
+@pytest.mark.slow
 def test_the_judge_of_a_comparison_is_asked_with_the_password(compared, place):
     _, server, _ = place
     assert server.requests
@@ -150,6 +151,7 @@ def test_the_judge_of_a_comparison_is_asked_with_the_password(compared, place):
     assert asked == {"Basic ZXZlOlNXT1JERklTSA=="}  # base64 of eve:SWORDFISH
 
 
+@pytest.mark.slow
 def test_an_export_holds_no_secret(compared):
     out, _ = compared
     told = colearn("export", "runs/grpo-s0", "--to", "agents", cwd=out)
