@@ -71,3 +71,8 @@ RECIPES = {
     ),
     "embedded-large": Recipe(width=192, layers=4, heads=6, episodes=4096, steps=1500),
 }
+
+
+def is_embedded(path: str) -> bool:
+    """Whether a model's path is the name of an embedded model, such as `embedded-tiny:1`."""
+    return path.partition(":")[0] in RECIPES

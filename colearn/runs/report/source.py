@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.contract import Headline
 from colearn.errors import CheckpointError
+from colearn.models.embedded_recipes import is_embedded
 from colearn.models.sources import first_change
 from colearn.registry.given import PREFIX
 from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
@@ -96,13 +97,16 @@ def read_source(path: Path, *, running: bool = False) -> Source:
 
 
 def changes_between(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files that changed between runs that name them alike, and within runs."""
+    """Returns the files that changed between runs that name them alike, and within runs. Embedded
+    models of one name are other files for another task."""
     changes = dict.fromkeys((*known, *(line for run in runs for line in run.record.changes)))
-    first: dict[tuple[str, str], Mapping[str, str]] = {}
+    first: dict[tuple[str, ...], Mapping[str, str]] = {}
     for run in runs:
         checkpoints, settings = run.folder.checkpoints.all(), run.folder.settings()
         for name, files in (checkpoints[-1].sources if checkpoints else {}).items():
-            earlier = first.setdefault((name, str(value_at(settings, name))), files)
+            value = str(value_at(settings, name))
+            task = (settings.get("task"), settings.get("wrapper")) if is_embedded(value) else ()
+            earlier = first.setdefault((name, value, str(task)), files)
             changed = first_change(*_comparable(earlier, files))
             if changed is not None:
                 changes[f"{name}: {changed}"] = None

@@ -462,15 +462,38 @@ def test_every_critic_of_a_folder_belongs_to_a_comparison_s_files(
 def test_a_report_names_a_file_that_only_one_run_has(
     earlier: dict[str, str], later: dict[str, str], changes: tuple[str, ...]
 ) -> None:
-    def run(files: dict[str, str]) -> Any:
-        checkpoint = SimpleNamespace(sources={"task.reward": files})
-        folder = SimpleNamespace(
-            checkpoints=SimpleNamespace(all=lambda: [checkpoint]),
-            settings=lambda: {"task": {"reward": "mine:paid"}},
-        )
-        return SimpleNamespace(record=SimpleNamespace(changes=()), folder=folder)
+    settings = {"task": {"reward": "mine:paid"}}
+    runs = [
+        with_sources({"task.reward": earlier}, settings),
+        with_sources({"task.reward": later}, settings),
+    ]
+    assert changes_between(runs, ()) == changes
 
-    assert changes_between([run(earlier), run(later)], ()) == changes
+
+@pytest.mark.parametrize(
+    ("other", "changes"),
+    [
+        ({"task": {"name": "tldr"}}, ("critic.path: config.json",)),
+        ({"task": {"name": "tldr"}, "wrapper": "single"}, ()),
+        ({"task": {"name": "tldr", "variant": "single"}}, ()),
+    ],
+)
+def test_an_embedded_model_made_for_another_task_is_no_changed_file(
+    other: dict[str, Any], changes: tuple[str, ...]
+) -> None:
+    critic = {"critic": {"path": "embedded-tiny:2"}}
+    runs = [
+        with_sources({"critic.path": {"config.json": "1"}}, {"task": {"name": "tldr"}, **critic}),
+        with_sources({"critic.path": {"config.json": "2"}}, {**other, **critic}),
+    ]
+    assert changes_between(runs, ()) == changes
+
+
+def with_sources(sources: dict[str, dict[str, str]], settings: dict[str, Any]) -> Any:
+    """A run whose checkpoint has these digests."""
+    checkpoints = SimpleNamespace(all=lambda: [SimpleNamespace(sources=sources)])
+    folder = SimpleNamespace(checkpoints=checkpoints, settings=lambda: settings)
+    return SimpleNamespace(record=SimpleNamespace(changes=()), folder=folder)
 
 
 def test_the_installed_package_of_a_task_belongs_to_its_files(
