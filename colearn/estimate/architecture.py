@@ -122,7 +122,7 @@ def read_specs(run: ResolvedRun, architectures: Architectures) -> dict[str, Agen
     specs = {}
     for agent, settings in run.config.language_agents.items():
         key = NetworkKey("actor", settings.model)
-        path, field = run.path(key), f"{key.section}.path"
+        path, field = run.path(key), run.field(key)
         tokenizer = architectures.tokenizer(path, field)
         architecture = architectures.config(path, field).get_text_config()
         check_vocabulary(tokenizer, architecture.vocab_size, field)

@@ -64,7 +64,7 @@ class FakeTeamBuilder(TeamBuilder):
     def _load(self, key: NetworkKey, *, trained: bool, head: bool = True) -> Base:
         from transformers import AutoModelForCausalLM
 
-        architecture = self.architectures.config(self.run.path(key), f"{key.section}.path")
+        architecture = self.architectures.config(self.run.path(key), self.run.field(key))
         dtype = DTYPES[self.run.settings(key).dtype]
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(

@@ -16,6 +16,7 @@ from tiny import register, save_model
 
 from colearn.config import load_config, shipped_configs
 from colearn.entry.cli import main
+from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.runs.comparison.plan import config_of
 from colearn.training.loop import Experiment
@@ -152,14 +153,21 @@ def test_a_run_without_a_folder_is_one_line(colearn: Run, config: str) -> None:
     assert code == 2 and err.startswith("error: --out: missing; ") and err.count("\n") == 1
 
 
-ELSEWHERE = "gemma_str_build"
+ELSEWHERE = ("gemma_str_build", "taught_team")
 LABELS = {
     name: sorted(load_config(name).compare.algorithms) or [load_config(name).algorithm.name]
     for name in shipped_configs()
-    if yaml.safe_load(shipped_configs()[name].read_text()).get("models") and name != ELSEWHERE
+    if yaml.safe_load(shipped_configs()[name].read_text()).get("models") and name not in ELSEWHERE
 }
-"""Of every shipped config that describes a run, except one whose model is a folder that the user
-downloads."""
+"""Of every shipped config that describes a run, except those with models in folders that the user
+downloads or exports."""
+
+
+@pytest.mark.usefixtures("no_passes")
+def test_a_teacher_that_is_not_here_is_named_by_its_setting() -> None:
+    config = config_of(load_config("taught_team"), "teacher")
+    with pytest.raises(ConfigError, match=r"^models\.\w+\.teacher: not on this machine: teachers/"):
+        estimate(config)
 
 
 @pytest.mark.parametrize(

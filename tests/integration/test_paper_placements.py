@@ -21,5 +21,9 @@ def test_there_are_nineteen_of_them() -> None:
 @pytest.mark.parametrize("name", PAPER)
 def test_a_paper_config_is_placed(name: str) -> None:
     one = estimate(load_config(name), machine=read_machine("8xH100-80GB"))
-    bases = {network.base: network.device for network in one.networks}
+    learning = [network for network in one.networks if network.key.kind in ("actor", "critic")]
+    bases = {network.base: network.device for network in learning}
     assert len(set(bases.values())) == min(8, len(bases))
+    homes = {network.key.model: network.device for network in learning}
+    frozen = [network for network in one.networks if network not in learning]
+    assert all(network.device == homes[network.key.model] for network in frozen)
