@@ -8,7 +8,8 @@ machine's matrix rate.
 Model and words are those of `vs_comlrl.py` with two layers, K is 3. One thread, processor seconds,
 both sides in turn; a side's time is its best over the rounds, since other programs only add to it.
 A higher ratio is better. A ratio falls short if it is below the saved one by more than the saved
-tolerance, as a share of it. Exit code 1 then.
+tolerance, as a share of it. Exit code 1 then. The shares of the matrix rate have no tolerance: they
+differ between machines (0.47 to 0.66 of one update), so they are told and not judged.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 import vs_trl
@@ -92,19 +94,19 @@ def peers(folder: Path, rounds: int) -> dict[str, float]:
     return ratios
 
 
-def shortfalls(ratios: Mapping[str, float], saved: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """A line for each ratio that is below the saved one by more than its tolerance."""
+def shortfalls(ratios: Mapping[str, float], saved: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each ratio that is below the saved one by more than a saved tolerance."""
     lines = []
     for name, ratio in ratios.items():
         before, tolerance = saved[name]["ratio"], saved[name]["tolerance"]
-        least = before * (1.0 - tolerance)
-        if not ratio >= least:
+        least = before * (1.0 - tolerance) if tolerance is not None else None
+        if least is not None and not ratio >= least:
             lines.append(f"{name}: {ratio:.2f}, below {least:.2f} ({before:.2f} is saved)")
     return lines
 
 
-def read_saved() -> dict[str, dict[str, float]]:
-    saved: dict[str, dict[str, float]] = json.loads(SAVED.read_text())["ratios"]
+def read_saved() -> dict[str, dict[str, Any]]:
+    saved: dict[str, dict[str, Any]] = json.loads(SAVED.read_text())["ratios"]
     return saved
 
 
