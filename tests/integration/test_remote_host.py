@@ -58,7 +58,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 SHOWN = ("trees", "adapters", "adapters two ahead")
-"""In these a worker holds a critic, adapters of one base, a copy for rollouts."""
+"""Cases of the gate: full weights, adapters of actors and critic, copies that roll out ahead."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -97,8 +97,8 @@ def read_source(path: Path, *, running: bool = False) -> Source:
 
 
 def changes_between(runs: Sequence[Run], known: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files that changed between runs that name them alike, and within runs. Embedded
-    models of one name are other files for another task."""
+    """Returns the files that changed between runs with the same setting, and within runs. An
+    embedded model is made for one task, so its files are compared between runs of that task."""
     changes = dict.fromkeys((*known, *(line for run in runs for line in run.record.changes)))
     first: dict[tuple[str, ...], Mapping[str, str]] = {}
     for run in runs:
