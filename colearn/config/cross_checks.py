@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colearn.errors import ConfigError
 
-from .agent_settings import TrainedSampling
+from .agent_settings import AgentSettings, TrainedSampling
 from .resolved_run import ResolvedRun
 
 
@@ -57,6 +57,8 @@ def check_learning(run: ResolvedRun) -> None:
     for agent, player in run.config.agents.items():
         if player.speaks and player.model in trained:
             _check_sampled(agent, player.sampling)
+            if player.model in run.served_teachers:
+                _check_served(agent, player)
 
 
 def _check_sampled(agent: str, sampling: TrainedSampling) -> None:
@@ -71,6 +73,22 @@ def _check_sampled(agent: str, sampling: TrainedSampling) -> None:
                 f"agents.{agent}.sampling.{name}: {getattr(sampling, name):g} decodes greedily, "
                 "and training needs samples of the policy; raise it (evaluation.greedy: true "
                 "evaluates greedily), or train another model"
+            )
+
+
+def _check_served(agent: str, player: AgentSettings) -> None:
+    """Errors: ConfigError for answers that a teacher behind a server cannot score: a server scores
+    whole histories at temperature 1."""
+    sampling = player.sampling
+    for name, differs in (
+        ("sampling.temperature", sampling.temperature != 1),
+        ("sampling.anneal", sampling.anneal is not None),
+        ("window", player.window is not None),
+    ):
+        if differs:
+            raise ConfigError(
+                f"agents.{agent}.{name}: models.{player.model}.teacher is a server, which scores "
+                "whole histories at temperature 1; leave it out, or give the teacher's path"
             )
 
 

@@ -64,7 +64,7 @@ class ModelSettings(TrainedNetworkSettings):
     """False: the model acts but is never updated."""
     teacher: str | None = None
     """Path of a model of the same tokenizer, in the form of `path`, that `algorithm.loss.teacher`
-    distils into this model."""
+    distils into this model; or the URL of a vLLM server of such a model."""
 
 
 class CriticSettings(TrainedNetworkSettings):

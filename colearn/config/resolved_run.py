@@ -113,9 +113,21 @@ class ResolvedRun:
             *(NetworkKey("actor", name) for name in models),
             *(key for key in self.learners if key.kind == "critic"),
             *(NetworkKey("reference", name) for name in followed if loss.needs_reference),
-            *(NetworkKey("teacher", name) for name in trained if loss.needs_teacher),
+            *(
+                NetworkKey("teacher", name)
+                for name in trained
+                if loss.needs_teacher and name not in self.served_teachers
+            ),
             *(NetworkKey("past", m, n) for n in range(self.cast.pool) for m in trained),
         )
+
+    @property
+    def served_teachers(self) -> dict[str, str]:
+        """URLs of the teachers that vLLM servers hold and the loss reads, by trained model."""
+        if not self.parts.loss.needs_teacher:
+            return {}
+        teachers = {n: m.teacher or "" for n, m in self.config.models.items() if m.trained}
+        return {n: url for n, url in teachers.items() if url.startswith(("http://", "https://"))}
 
     @property
     def moving(self) -> bool:

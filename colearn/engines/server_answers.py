@@ -14,13 +14,14 @@ LONGEST_ANSWER = 64 * 2**20
 """Maximum number of bytes in an answer: a generation of 2^17 tokens takes about 20 MiB."""
 _HIGHEST = 1e-5
 """Maximum accepted log-probability: 0 plus a margin for the rounding of a GPU's fast logarithm."""
-_IMPOSSIBLE = -9000.0
+IMPOSSIBLE = -9000.0
 """Minimum accepted log-probability. vLLM reports -9999 for a token whose log-probability is missing
 or NaN."""
 _SHOWN = 60
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Name = Annotated[str, Field(max_length=4096)]
+LogProb = Annotated[FiniteFloat, Field(le=_HIGHEST)]
 
 
 class BadAnswer(ValueError):
@@ -86,7 +87,7 @@ class _Span(ServerAnswer):
 
 class _Token(ServerAnswer):
     token_id: Count
-    logprob: Annotated[FiniteFloat, Field(le=_HIGHEST)]
+    logprob: LogProb
 
 
 class _LogProbs(ServerAnswer):
@@ -165,7 +166,7 @@ def read_generated(answer: Any, *, prompt: int, vocabulary: int, version: str | 
     tokens = tuple(choice.token_ids or ())
     scored = [] if choice.logprobs is None else choice.logprobs.content
     if tuple(entry.token_id for entry in scored) != tokens or any(
-        entry.logprob < _IMPOSSIBLE for entry in scored
+        entry.logprob < IMPOSSIBLE for entry in scored
     ):
         raise BadAnswer("reported tokens without their log-probabilities")
     if tokens and max(tokens) >= vocabulary:

@@ -48,14 +48,17 @@ class ServerLink:
     """Connections to one server, managed by an event loop in a separate thread.
 
     `timeout` is the limit for each request in seconds; `token` is sent as a bearer token and never
-    shown. A request whose connection closes before the answer is sent once more, on a new
-    connection.
+    shown; `field` is the setting that names the server, for errors. A request whose connection
+    closes before the answer is sent once more, on a new connection.
 
     Errors: ConfigError for proxies or certificates of the environment that cannot be used.
     """
 
-    def __init__(self, url: str, *, timeout: float, token: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, timeout: float, token: str | None = None, field: str = "run.generator"
+    ) -> None:
         url = url.rstrip("/")
+        self._field = field
         self.url, self.timeout = masked(url), timeout
         """`url`: without user and password."""
         self._kept, self._new = (
@@ -107,8 +110,8 @@ class ServerLink:
     def lost(self, reason: str) -> NoReturn:
         """Raise ServerLost with a message that names the remedy."""
         raise ServerLost(
-            f"run.generator: the server at {self.url} {reason}; nothing it sampled since the last "
-            "update is trained on: check the server, then resume the run with --resume"
+            f"{self._field}: the server at {self.url} {reason}; nothing since the last update is "
+            "trained on: check the server, then resume the run with --resume"
         )
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 URL = "run.generator.url"
 GENERATE = "/inference/v1/generate"
-_TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
+TEXT = "\u00dcbung 1: def f(x): return x+1 \u4e2d\n\t end"
 """Text that the tokenizers of both the run and the server encode, so that the token ids can be
 compared. The text contains letters, digits, signs, spaces and multi-byte characters."""
 
@@ -110,14 +110,14 @@ class _Checks:
                 )
 
     def tokenizer(self, name: str) -> None:
-        body = {"model": name, "prompt": _TEXT, "add_special_tokens": False}
+        body = {"model": name, "prompt": TEXT, "add_special_tokens": False}
         try:
             answer = self._link.call("POST", "/tokenize", body)
         except ServerRefused as error:
             self._is_none(f"/tokenize: {error}")
         served = self._read(Tokenized, answer, "/tokenize").tokens
         for agent, role in self._roles.items():
-            if served != role.chat_format.tokenizer.encode(_TEXT, add_special_tokens=False):
+            if served != role.chat_format.tokenizer.encode(TEXT, add_special_tokens=False):
                 raise ConfigError(
                     f"{URL}: the server at {self._link.url} has another tokenizer than agent "
                     f"'{agent}'; serve the trained model's folder, or set --tokenizer to it"

@@ -72,7 +72,8 @@ def learned(
         again = 1.0  # values of the critic
         if key.kind == "actor":
             recomputed = total.steps > 1 and loss.old_logprobs == "recompute"
-            again = float(recomputed + loss.needs_reference + loss.needs_teacher)
+            taught = loss.needs_teacher and key.model not in phases.run.served_teachers
+            again = float(recomputed + loss.needs_reference + taught)
         seconds = _seconds(cost, phases.networks[key].base, speeds[device])
         by_device[device] += seconds * (1 + again / 3 / total.epochs) / processes
     return max(by_device.values(), default=0.0)

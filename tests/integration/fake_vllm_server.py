@@ -177,6 +177,17 @@ class FakeVLLMServer:
             return 404, {"error": {"message": "the adapter cannot be found"}}
         return 200, None
 
+    def on_v1_completions(self, body: Mapping[str, Any]) -> Answer:
+        """The scores of a prompt's tokens, none for its first."""
+        prompt = torch.tensor([body["prompt"]])
+        with torch.no_grad():
+            logits = self.base.causal(input_ids=prompt).logits[0]
+        scores = logits.float().log_softmax(-1)[:-1].gather(1, prompt[0, 1:, None])[:, 0].tolist()
+        entries: list[Any] = [None]
+        for token, logprob in zip(body["prompt"][1:], scores, strict=True):
+            entries.append({str(token): {"logprob": logprob, "rank": 1, "decoded_token": "x"}})
+        return 200, {"choices": [{"text": "x", "prompt_logprobs": entries}]}
+
     def on_inference_v1_generate(self, body: Mapping[str, Any]) -> Answer:
         if not body:
             return 400, {"error": {"message": "token_ids: field required"}}

@@ -29,6 +29,9 @@ ModelRows = dict[int, list[Row]]
 Rows = dict[str, ModelRows]
 """The rows of several models, by model."""
 
+Evaluate = Callable[[Sequence[Row]], Sequence[Outputs]]
+"""A forward pass without gradient; returns one result per row."""
+
 
 def rows_of(rows: ModelRows, numbers: Iterable[int]) -> list[Row]:
     """The rows of the trees `numbers`."""
@@ -115,7 +118,7 @@ class Reader(ABC):
         self,
         field: Literal["old_logprobs", "ref_logprobs", "teacher_logprobs"],
         rows: Rows,
-        evaluate: Mapping[str, Callable[[Sequence[Row]], Sequence[Outputs]]],
+        evaluate: Mapping[str, Evaluate],
         together: Together = one_by_one,
     ) -> None:
         """Add one log-probability per action token to the rows of the models in `evaluate`, whose

@@ -15,6 +15,7 @@ from colearn.models.folders import with_folders
 from colearn.models.load import Tokenizers
 from colearn.rollout.agents import AgentSpec
 from colearn.training.learners.minibatch import UpdateSchedule
+from colearn.training.learners.reader import Evaluate
 from colearn.training.team import Team
 
 from .actors import Actors
@@ -51,7 +52,7 @@ def build_updater(team: Team) -> Updater | None:
         ),
         critic=critic,
         references=_copies(team, "reference"),
-        teachers=_copies(team, "teacher"),
+        teachers=_teachers(run, team),
         seed=config.run.seed,
         schedule=UpdateSchedule(
             config.train.epochs, config.train.minibatch, config.train.minibatch_unit
@@ -69,6 +70,21 @@ def build_updater(team: Team) -> Updater | None:
 
 def _copies(team: Team, kind: Literal["reference", "teacher"]) -> dict[str, FrozenCopy]:
     return {key.model: copy for key, copy in team.copies.items() if key.kind == kind}
+
+
+def _teachers(run: ResolvedRun, team: Team) -> dict[str, Evaluate]:
+    """The forward pass of each teacher. Errors: ConfigError as for `ServedTeacher`."""
+    teachers: dict[str, Evaluate] = {
+        name: copy.evaluate for name, copy in _copies(team, "teacher").items()
+    }
+    for name, url in run.served_teachers.items():
+        from colearn.engines.served_teacher import ServedTeacher
+
+        tokenizer = team.tokenizers.load(run.config.models[name].path, field=f"models.{name}.path")
+        served = ServedTeacher(url, tokenizer, field=f"models.{name}.teacher")
+        team.resources.callback(served.close)
+        teachers[name] = served.evaluate
+    return teachers
 
 
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:

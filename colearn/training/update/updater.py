@@ -25,7 +25,7 @@ from colearn.methods.values.item_means import ItemMeans, Offsets, Shares, scaled
 from colearn.runs.record.fields import CriticLine
 from colearn.text.notes import note_once
 from colearn.training.learners.minibatch import UpdateSchedule
-from colearn.training.learners.reader import Reader, Rows, Steps, Trees
+from colearn.training.learners.reader import Evaluate, Reader, Rows, Steps, Trees
 
 from .actors import Actors
 from .advantages import equal_groups, with_advantages
@@ -86,8 +86,8 @@ class Updater:
     together: Together = one_by_one
     """The team's function that runs one call on each of several models."""
     target_kl: float | None = None
-    teachers: Mapping[str, FrozenCopy] = field(default_factory=dict)
-    """Teachers by model name, if the loss reads them."""
+    teachers: Mapping[str, Evaluate] = field(default_factory=dict)
+    """Forward passes of teachers by model name, if the loss reads them."""
     critic_alone: int = 0
     """Number of initial iterations in which only the critic is trained."""
     given: GivenCritics | None = None
@@ -166,7 +166,7 @@ class Updater:
             evaluate = {name: partial(reference, name) for name in rows}
             self.actors.add_logprobs("ref_logprobs", rows, evaluate)
         if parts.loss.needs_teacher:
-            taught = {name: self.teachers[name].evaluate for name in rows}
+            taught = {name: self.teachers[name] for name in rows}
             self.actors.add_logprobs("teacher_logprobs", rows, taught)
 
     @property
