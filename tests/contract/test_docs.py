@@ -49,9 +49,9 @@ DOCUMENTS = {
 }
 CHEAP = ("tasks", "algorithms", "configs", "check", "new")
 ON_A_RUN = ("evaluate", "export", "report", "play")
-OTHERWISE = ("--dry-run", "--push", "--step", "--adapter")
-"""Options of commands that need more than the run of one iteration, or the hub, or that rehearse a
-whole run."""
+OTHERWISE = ("--dry-run", "--step", "--adapter")
+"""Options of commands that need more than the run of one iteration, or that rehearse a whole
+run."""
 OWN_BASE = ("docs/howto/data.md", "docs/howto/games.md")
 """Pages whose changes are those to their last whole config."""
 NEEDS = ("wandb", "lamps.yaml", "taught/")

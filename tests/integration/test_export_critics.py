@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_hub import fake_hub
+import torch
 from tiny import register, save_model
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import colearn
-from colearn.config import build_task, load_config
+from colearn.config import build_task, load_config, resolve
 from colearn.contract import AgentValues
 from colearn.contract.checked_task import item_name
 from colearn.contract.types import Tree
 from colearn.deploy.export import export_critics, verify
+from colearn.deploy.export.critics import _critics
 from colearn.entry.cli import main
 from colearn.errors import ConfigError
 from colearn.methods.critic.stream import piece_tag
@@ -33,8 +34,6 @@ from colearn.training.study.held_out import held_out_episodes
 from colearn.training.update.build_updater import build_updater
 
 LORA = {"rank": 4, "alpha": 32.0}
-SUMS = ("product", "square")
-"""Ends of the names of the sums from which the network's share follows."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,17 +48,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"))
 
 
-def train(folder: Path, model: str, **changes: Any) -> Path:
-    settings = {
+def settings(model: str, **changes: Any) -> dict[str, Any]:
+    return {
         "task": {"name": "notes", "horizon": 2, "items": 3},
         "algorithm": {"name": "collm_cc", "value_loss": {"rescale": True}},
         "models": {"*": {"path": model, "learning_rate": 3e-2, "lora": LORA}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
-        "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
+        "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none", "lora": LORA},
         "train": {"environment_steps": 8, "episodes": 2},
         "run": {"device": "cpu", "checkpoint_every": 1},
     } | changes
-    Experiment(load_config(settings), folder).run()
+
+
+def train(folder: Path, model: str, **changes: Any) -> Path:
+    Experiment(load_config(settings(model, **changes)), folder).run()
     return folder
 
 
@@ -73,7 +75,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
     return export_critics(run, tmp_path_factory.mktemp("kept"))["team"]
 
 
-def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
+Played = tuple[list[Tree[Any]], list[AgentValues]]
+
+
+def played(run: Path) -> Played:
     """Held-out episodes, and the values that the run's own critic gives them."""
     folder = RunFolder(run)
     checkpoint = folder.checkpoints.choose().path
@@ -83,6 +88,11 @@ def played(run: Path) -> tuple[list[Tree[Any]], list[AgentValues]]:
     updater = build_updater(team)
     assert updater is not None and updater.critic is not None
     return trees, updater.critic.values(trees)
+
+
+@pytest.fixture(scope="module")
+def of_kept(run: Path) -> Played:
+    return played(run)
 
 
 def streams(tree: Tree[Any]) -> list[list[str]]:
@@ -101,33 +111,18 @@ def streams(tree: Tree[Any]) -> list[list[str]]:
     return told
 
 
-ALONE = """
-import json, sys
-sys.modules["colearn"] = None
-import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-folder, asked = json.load(sys.stdin)
-head = json.load(open(folder + "/critic.json"))
-tokenizer = AutoTokenizer.from_pretrained(folder)
-model = AutoModelForSequenceClassification.from_pretrained(folder)
-values = []
-for pieces in asked:
-    ids = [i for p in pieces for i in tokenizer.encode(p, add_special_tokens=False)]
-    with torch.no_grad():
-        logit = model(torch.tensor([ids])).logits.item()
-    values.append(head["centre"] + head["deviation"] * (logit + head["bias"]))
-print(json.dumps(values))
-"""
-"""The values after each list of pieces, with nothing of colearn."""
-
-
-def alone(folder: Path, asked: list[list[str]]) -> list[float]:
-    command = [sys.executable, "-c", ALONE]
-    told = subprocess.run(
-        command, input=json.dumps([str(folder), asked]), capture_output=True, text=True
-    )
-    assert told.returncode == 0, told.stderr
-    values: list[float] = json.loads(told.stdout)
+def by_transformers(folder: Path, trees: list[Tree[Any]]) -> list[float]:
+    """The values before each joint action, as the card says that they are computed without
+    colearn."""
+    head = json.loads((folder / "critic.json").read_text())
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    values = []
+    for pieces in (pieces for tree in trees for pieces in streams(tree)):
+        ids = [i for p in pieces for i in tokenizer.encode(p, add_special_tokens=False)]
+        with torch.no_grad():
+            logit = model(torch.tensor([ids])).logits.item()
+        values.append(head["centre"] + head["deviation"] * (logit + head["bias"]))
     return values
 
 
@@ -135,30 +130,18 @@ def of_run(values: list[AgentValues]) -> list[float]:
     return [value for by_agent in values for value in by_agent["ada"] if value is not None]
 
 
-def test_plain_transformers_reads_the_run_s_values(run: Path, kept: Path) -> None:
-    trees, values = played(run)
+def test_plain_transformers_reads_the_run_s_values(kept: Path, of_kept: Played) -> None:
+    """Of a critic whose adapter was merged."""
+    trees, values = of_kept
     expected = of_run(values)
     assert len(expected) == 6 and max(expected) - min(expected) > 1e-3
-    asked = [pieces for tree in trees for pieces in streams(tree)]
-    assert alone(kept, asked) == pytest.approx(expected, abs=1e-5)
+    assert by_transformers(kept, trees) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.slow
-def test_plain_transformers_reads_the_values_of_a_critic_whose_adapter_was_merged(
-    model: str, tmp_path: Path
+def test_a_loaded_critic_scores_a_transcript_as_the_run_did(
+    run: Path, kept: Path, of_kept: Played
 ) -> None:
-    critic = {"path": model, "lora": LORA, "learning_rate": 3e-2, "baseline": "none"}
-    run = train(tmp_path / "run", model, critic=critic)
-    folder = export_critics(run, tmp_path / "out")["team"]
-    trees, values = played(run)
-    asked = [pieces for tree in trees for pieces in streams(tree)]
-    assert alone(folder, asked) == pytest.approx(of_run(values), abs=1e-5)
-    again = colearn.load_critic(folder, device="cpu").values(trees)
-    assert of_run(again) == pytest.approx(of_run(values), abs=1e-5)
-
-
-def test_a_loaded_critic_scores_a_transcript_as_the_run_did(run: Path, kept: Path) -> None:
-    trees, values = played(run)
+    trees, values = of_kept
     critic = colearn.load_critic(kept, device="cpu")
     built = build_task(RunFolder(run).config())
     for tree, by_agent in zip(trees, values, strict=True):
@@ -168,7 +151,8 @@ def test_a_loaded_critic_scores_a_transcript_as_the_run_did(run: Path, kept: Pat
 
 
 def test_each_decentral_critic_is_kept_and_scores_its_own_agent(model: str, tmp_path: Path) -> None:
-    run = train(tmp_path / "run", model, algorithm={"name": "collm_dc"})
+    critic = {"path": model, "learning_rate": 3e-2, "baseline": "none"}
+    run = train(tmp_path / "run", model, algorithm={"name": "collm_dc"}, critic=critic)
     folders = export_critics(run, tmp_path / "out")
     assert sorted(folders) == ["ada", "ben"]
     trees, values = played(run)
@@ -233,37 +217,14 @@ def test_the_command_writes_critics_instead_of_agents(
     assert [path.name for path in tmp_path.iterdir()] == ["critic-team"]
 
 
-PUSH = """
-import sys
-from pathlib import Path
-from colearn.deploy.export import push_critics
-print(push_critics({"team": Path(sys.argv[1])}, "us", "walls", private=True)["team"])
-"""
-
-
-def test_a_pushed_critic_has_a_repository_with_exactly_its_folder(kept: Path) -> None:
-    with fake_hub() as hub:
-        environment = os.environ | {
-            "HF_ENDPOINT": hub.url,
-            "HF_TOKEN": hub.token,
-            "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        }
-        command = [sys.executable, "-c", PUSH, str(kept)]
-        told = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert told.returncode == 0, told.stderr
-        assert told.stdout.strip() == "us/walls-critic-team" and hub.private[told.stdout.strip()]
-        sent = hub.repositories["us/walls-critic-team"]
-    mine = {path.name: path.read_bytes() for path in kept.iterdir()}
-    assert {name: sent[name] for name in mine} == mine
-
-
-def test_a_run_without_a_critic_has_none_to_keep(model: str, tmp_path: Path) -> None:
+def test_a_run_without_a_critic_has_none_to_keep(model: str) -> None:
     algorithm = {"name": "magrpo", "rollout": {"k": 2}}
-    run = train(tmp_path / "run", model, algorithm=algorithm, critic=None)
-    with pytest.raises(ConfigError, match=r"^--critics: .*no critic of its own; magrpo trains"):
-        export_critics(run, tmp_path / "out")
+    config = load_config(settings(model, algorithm=algorithm, critic=None))
+    trained: Any = SimpleNamespace(
+        run=resolve(config, agents=("ada", "ben")), folder=SimpleNamespace(path="run")
+    )
+    with pytest.raises(ConfigError, match=r"^--critics: run has no critic of its own; magrpo trai"):
+        _critics(trained)
 
 
 def test_damaged_folders_are_one_line(kept: Path, tmp_path: Path) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +94,7 @@ def _training(trained: Trained, manifest: AgentManifest, model: ModelSettings) -
         "sampling": _choice("", manifest.sampling.model_dump(exclude_none=True)),
         "window": f"{manifest.window} tokens" if manifest.window else "the whole history",
         "trained with": f"colearn {trained.record.version}",
-        "exported with": f"colearn {colearn.__version__}"
-        + (f", commit `{revision}`" if (revision := _commit()) else ""),
+        "exported with": f"colearn {colearn.__version__}",
     }
     return training_section(rows)
 
@@ -172,24 +168,3 @@ def json_cell(value: Any) -> str:
 def one_cell(name: str) -> str:
     """Format a metric's name for one cell of a table. Callbacks may choose arbitrary names."""
     return printable(name).replace("|", "\\|")
-
-
-def _commit() -> str | None:
-    """The commit of the checkout from which colearn runs (with `-dirty` if it has changes) or was
-    installed; None for a release."""
-    root = Path(colearn.__file__).parents[1]
-    git = shutil.which("git")
-    if git is not None and (root / ".git").exists():
-        result = subprocess.run(
-            [git, "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            capture_output=True,
-            text=True,
-        )
-        if result.returncode == 0:
-            return result.stdout.strip()
-    try:
-        origin = distribution("colearn-llm").read_text("direct_url.json")
-    except PackageNotFoundError:
-        return None
-    commit_id: str | None = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
-    return commit_id

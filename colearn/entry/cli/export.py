@@ -1,9 +1,7 @@
-"""`colearn export`: writes each agent of a run to a folder, and optionally pushes the folder to a
-hub."""
+"""`colearn export`: writes each agent of a run to a folder."""
 
 from __future__ import annotations
 
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +10,7 @@ import typer
 
 from colearn.errors import ConfigError
 
-from .options import place
+from .options import place, read_step
 
 
 class Dtype(StrEnum):
@@ -24,19 +22,9 @@ class Dtype(StrEnum):
 def export(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     to: Annotated[
-        Path | None,
+        Path,
         typer.Option("--to", callback=place, help="Folder that gets one folder per agent."),
-    ] = None,
-    push: Annotated[
-        str | None,
-        typer.Option("--push", help="User or organisation: one hub repository per agent."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="With --push, the team's name; default: the run's folder.")
-    ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="With --push: private repositories.")
-    ] = False,
+    ],
     step: Annotated[
         str, typer.Option(help="Checkpoint: last, best (by evaluation return) or an iteration.")
     ] = "last",
@@ -59,14 +47,8 @@ def export(
     """Write each agent of a run to a folder that transformers, vLLM, peft and `colearn serve` can
     load. With --critics, write each critic to a folder that transformers, `critic.from` and
     `colearn.load_critic` can load."""
-    from colearn.deploy.export import export_critics, export_run, push_agents, push_critics
+    from colearn.deploy.export import export_critics, export_run
 
-    from .options import read_step
-
-    if to is None and push is None:
-        raise ConfigError("--to: name a folder, or a hub's user or organisation with --push")
-    if push is None and (private or name is not None):
-        raise ConfigError("--name and --private belong to --push; add it or leave them out")
     chosen: dict[str, Any] = {
         "step": read_step(step),
         "dtype": None if dtype is None else dtype.value,
@@ -74,22 +56,11 @@ def export(
     }
     if critics and adapter:
         raise ConfigError("--adapter: critics are exported with all weights; leave it out")
-    with tempfile.TemporaryDirectory() as scratch:
-        folders = (
-            export_critics(run, to or scratch, **chosen)
-            if critics
-            else export_run(run, to or scratch, adapter=adapter, **chosen)
-        )
-        if to is not None:
-            for label, folder in folders.items():
-                size = sum(path.stat().st_size for path in folder.iterdir())
-                print(f"{label}: {folder} ({size / 1e6:.1f} MB)")
-        if push is not None and critics:
-            named = name or run.absolute().name
-            for critic, repository in push_critics(folders, push, named, private=private).items():
-                print(f"{critic}: {repository}")
-        elif push is not None:
-            pushed = push_agents(folders, push, name or run.absolute().name, private=private)
-            for agent, repository in pushed.agents.items():
-                print(f"{agent}: {repository}")
-            print(f"collection: {pushed.collection}")
+    folders = (
+        export_critics(run, to, **chosen)
+        if critics
+        else export_run(run, to, adapter=adapter, **chosen)
+    )
+    for label, folder in folders.items():
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        print(f"{label}: {folder} ({size / 1e6:.1f} MB)")

@@ -96,14 +96,6 @@ def test_a_template_of_the_users_own_becomes_the_ids_of_training(tmp_path):
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_each_rendering_is_a_prefix_of_the_next(name):
-    tokenizer = tokenizer_of(name)
-    tokenizer.chat_template = write_template(tokenizer, system=ROLE)
-    one, two, three = (spelt(tokenizer, messages(count)) for count in (1, 2, 3))
-    assert two[: len(one)] == one and three[: len(two)] == two
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
 def test_training_s_format_reads_the_exported_template_as_it_read_the_first(name, tmp_path):
     first = ChatFormat(tokenizer_of(name), system=ROLE)
     again = ChatFormat(exported(tokenizer_of(name), tmp_path, system=ROLE), system=ROLE)
