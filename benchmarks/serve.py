@@ -53,10 +53,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         agent = options.agent or _export(Path(place) / "agent")
         texts = _observations()
-        with _serving(agent, options.threads, "--rate", "0") as server:
+        with _serving(agent, options.threads) as server:
             asyncio.run(_first_tokens(server, texts, options.rounds))
             asyncio.run(_at_once(server, texts, options.sessions, options.turns, options.rounds))
-        limits = ("--rate", "0", "--cache-mb", str(CACHE_MB), "--max-sessions", str(options.churn))
+        limits = ("--cache-mb", str(CACHE_MB), "--max-sessions", str(options.churn))
         with _serving(agent, options.threads, *limits) as server:
             asyncio.run(_memory(server, texts, options.churn))
     print(f"load after: {_load()}")

@@ -1,55 +1,93 @@
-"""How long a connection waits for its client: only while the client owes something."""
+"""How long a connection waits for its client: only while the client owes something. The clock is
+the test's, so that no second passes."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import socket
-import time
-import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
+from uvicorn.server import ServerState
 
-from colearn.deploy.client.protocol.connection import PatientProtocol, protocol
+from colearn.deploy.client.protocol.connection import protocol
 
-PATIENCE = 1.5
+PATIENCE = 7.25
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
 PART = b"x" * 65536
-Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Any]]
+
+
+class Timer:
+    """One wait for a client, until it is cancelled or over."""
+
+    def __init__(self, clock: Clock, callback: Callable[[], None]) -> None:
+        self.clock, self.callback = clock, callback
+
+    def cancel(self) -> None:
+        self.clock.running.discard(self)
+
+
+class Clock:
+    """An event loop whose waits of `PATIENCE` seconds are over when the test says so."""
+
+    def __init__(self) -> None:
+        self.running: set[Timer] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio.get_running_loop(), name)
+
+    def call_later(self, delay: float, callback: Callable[[], None], *arguments: Any) -> Any:
+        if delay != PATIENCE:
+            return asyncio.get_running_loop().call_later(delay, callback, *arguments)
+        timer = Timer(self, callback)
+        self.running.add(timer)
+        return timer
+
+    async def until_waiting(self, waits: bool = True) -> None:
+        while bool(self.running) != waits:
+            await asyncio.sleep(0.001)
+
+    def ring(self) -> None:
+        for timer in [*self.running]:
+            timer.callback()
+
+
+Scene = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Clock], Awaitable[Any]]
+
+
+def served(app: Any, scene: Scene) -> Any:
+    """What a scene on one connection returns."""
+
+    async def play() -> Any:
+        clock = Clock()
+
+        class Timed(protocol(PATIENCE)):  # type: ignore[misc]
+            def __init__(self, *arguments: Any, **settings: Any) -> None:
+                super().__init__(*arguments, **settings)
+                self.loop = clock
+
+        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Timed(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        )
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        try:
+            return await asyncio.wait_for(scene(reader, writer, clock), 60)
+        finally:
+            writer.close()
+            server.close()
+
+    return asyncio.run(play())
 
 
 async def fine(scope: Any, receive: Any, send: Any) -> None:
     await PlainTextResponse("fine")(scope, receive, send)
-
-
-def served(app: Any, scene: Connected, http: Any = None) -> Any:
-    """What a scene on one connection returns."""
-
-    async def play() -> Any:
-        listening = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(
-            app,
-            http=http or protocol(PATIENCE, 8),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            timeout_keep_alive=60,
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve([listening]))
-        reader, writer = await asyncio.open_connection(*listening.getsockname())
-        try:
-            return await asyncio.wait_for(scene(reader, writer), 600)
-        finally:
-            writer.close()
-            server.should_exit = True
-            await serving
-
-    return asyncio.run(play())
 
 
 async def answered(reader: asyncio.StreamReader) -> bytes:
@@ -57,151 +95,100 @@ async def answered(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"fine")
 
 
-async def is_cut_off(reader: asyncio.StreamReader, began: float) -> bool:
-    """Whether the server ends the connection, and not before its patience since `began` is over."""
+async def is_cut_off(reader: asyncio.StreamReader) -> bool:
+    """Whether the server has ended the connection."""
     try:
-        await asyncio.wait_for(reader.read(), 600)
+        while await reader.read(len(PART)):
+            pass
     except ConnectionError:
         pass
-    except TimeoutError:
-        return False
-    return time.monotonic() - began > PATIENCE / 2
+    return True
 
 
 def test_a_connection_between_requests_is_kept() -> None:
-    async def scene(reader: Any, writer: Any) -> bytes:
+    async def scene(reader: Any, writer: Any, clock: Clock) -> bytes:
         writer.write(GET)
         await answered(reader)
-        await asyncio.sleep(2 * PATIENCE)
+        assert not clock.running
         writer.write(GET)
         return await answered(reader)
 
     assert b" 200 " in served(fine, scene)
 
 
-def test_half_of_a_second_request_is_waited_for_in_vain() -> None:
-    async def scene(reader: Any, writer: Any) -> bool:
-        writer.write(GET)
-        await answered(reader)
-        began = time.monotonic()
-        writer.write(GET[:20])
-        return await is_cut_off(reader, began)
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(b"", b""), (b"", GET[:20]), (GET, GET[:20]), (GET + GET[:20], b""), (POST + b"ab", b"")],
+    ids=[
+        "nothing",
+        "half of it",
+        "half of a second one",
+        "half behind a whole one",
+        "an unread body",
+    ],
+)
+def test_the_rest_of_a_request_is_waited_for_in_vain(first: bytes, then: bytes) -> None:
+    async def scene(reader: Any, writer: Any, clock: Clock) -> bool:
+        if first:
+            writer.write(first)
+            await answered(reader)
+        writer.write(then)
+        await clock.until_waiting()
+        clock.ring()
+        return await is_cut_off(reader)
 
     assert served(fine, scene)
 
 
-def test_half_of_a_request_behind_a_whole_one_is_waited_for_in_vain() -> None:
-    async def scene(reader: Any, writer: Any) -> bool:
-        began = time.monotonic()
-        writer.write(GET + GET[:20])
-        await answered(reader)
-        return await is_cut_off(reader, began)
+@pytest.mark.parametrize("sent", [(GET, b""), (POST, b"abcd")], ids=["an answer", "a body"])
+def test_an_accepted_request_and_its_answer_have_their_own_time(sent: tuple[bytes, bytes]) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+    head, body = sent
 
-    assert served(fine, scene)
-
-
-def test_the_rest_of_a_body_that_nobody_reads_is_waited_for_in_vain() -> None:
-    async def scene(reader: Any, writer: Any) -> bool:
-        began = time.monotonic()
-        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nab")
-        await answered(reader)
-        return await is_cut_off(reader, began)
-
-    assert served(fine, scene)
-
-
-def test_an_answer_may_take_longer_than_clients_may() -> None:
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(2 * PATIENCE)
+        begun.set()
+        assert await Request(scope, receive).body() == body
+        await go.wait()
         await fine(scope, receive, send)
 
-    async def scene(reader: Any, writer: Any) -> bytes:
-        writer.write(GET)
+    async def scene(reader: Any, writer: Any, clock: Clock) -> bytes:
+        writer.write(head)
+        await begun.wait()
+        assert not clock.running
+        writer.write(body)
+        go.set()
         return await answered(reader)
 
     assert b" 200 " in served(slow, scene)
 
 
-def test_the_body_of_an_accepted_request_has_its_own_time() -> None:
-    async def reads(scope: Any, receive: Any, send: Any) -> None:
-        assert await Request(scope, receive).body() == b"ab" * 6
-        await fine(scope, receive, send)
-
-    async def scene(reader: Any, writer: Any) -> bytes:
-        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n")
-        for _ in range(6):
-            await asyncio.sleep(PATIENCE / 3)
-            writer.write(b"ab")
-        return await answered(reader)
-
-    assert b" 200 " in served(reads, scene)
-
-
-def endless(parts: int) -> Any:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+def test_a_client_may_pause_and_is_cut_off_once_it_reads_no_more() -> None:
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
         async def content() -> Any:
-            for _ in range(parts):
+            while True:
                 yield PART
+                await asyncio.sleep(0)  # uvicorn takes writes to a closed connection at once
 
         await StreamingResponse(content())(scope, receive, send)
 
-    return app
-
-
-def test_a_client_that_reads_with_pauses_gets_everything() -> None:
-    """Each pause is shorter than the server's patience, all of them together are longer."""
-
-    async def scene(reader: Any, writer: Any) -> int:
-        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        received = 0
-        for _ in range(6):
-            await asyncio.sleep(PATIENCE / 3)
-            for _ in range(80):
-                received += len(await reader.readexactly(len(PART)))
-        return received + len(await reader.read())
-
-    assert served(endless(600), scene) > 600 * len(PART)
-
-
-def test_a_client_that_stops_reading_once_more_is_cut_off() -> None:
-    async def scene(reader: Any, writer: Any) -> bool:
+    async def scene(reader: Any, writer: Any, clock: Clock) -> bool:
         writer.write(GET)
-        await asyncio.sleep(PATIENCE / 3)
-        for _ in range(200):
-            await reader.readexactly(len(PART))
-        await asyncio.sleep(4 * PATIENCE)
-        try:
-            while await reader.readexactly(len(PART)):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError):
-            return True
+        for _ in range(2):
+            await clock.until_waiting()
+            while clock.running:
+                await reader.readexactly(len(PART))
+        await clock.until_waiting()
+        clock.ring()
+        return await is_cut_off(reader)
 
-    assert served(endless(10**6), scene)
+    assert served(endless, scene)
 
 
-def test_a_connection_that_has_ended_leaves_nothing_behind() -> None:
-    transports: list[Any] = []
-
-    class Noted(protocol(60.0, 8)):  # type: ignore[misc]
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            transports.append(weakref.ref(transport))
-
-    async def scene(reader: Any, writer: Any) -> int:
+def test_a_connection_that_has_ended_is_waited_for_no_more() -> None:
+    async def scene(reader: Any, writer: Any, clock: Clock) -> None:
         writer.write(GET[:20])
-        while list(Noted.open.values()) != [1]:
-            await asyncio.sleep(0.02)
+        await clock.until_waiting()
         writer.close()
-        while Noted.open or [one for one in transports if one()]:
-            await asyncio.sleep(0.02)
-            gc.collect()
-        return len(transports)
+        await clock.until_waiting(False)
 
-    assert served(fine, scene, Noted) == 1
-    assert not Noted.open
-
-
-def test_servers_count_their_own_connections() -> None:
-    one, other = protocol(1.0, 8), protocol(1.0, 8)
-    one.open["127.0.0.1"] += 1
-    assert not other.open and not PatientProtocol.open
+    served(fine, scene)

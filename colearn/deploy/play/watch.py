@@ -136,7 +136,7 @@ async def watched(
     server = _QuietServer(
         uvicorn.Config(
             watch_app(watch),
-            http=protocol(LIMITS.read_timeout, LIMITS.max_connections),
+            http=protocol(LIMITS.read_timeout),
             log_level="warning",
             access_log=False,
             lifespan="off",

@@ -18,7 +18,7 @@ from colearn.deploy.client.protocol.dialects import DIALECTS, Dialect
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.limits import read_body
 from colearn.deploy.client.protocol.schema import ChatRequest
-from colearn.deploy.client.protocol.writer import ChatWriter
+from colearn.deploy.client.protocol.writer import ChatWriter, chunks
 from colearn.engines.job import ChoiceEnd, Done, TokenDrawn
 
 from .completion import ChatAnswer
@@ -185,6 +185,12 @@ class _Stream(StreamingResponse):
     async def _parts(self) -> AsyncIterator[bytes]:
         answer, usage = self._answer, self._usage
         try:
+            if answer.in_one_piece:
+                await self._events.done()
+                self._service.commit(self._turn)
+                whole = map(self._writer.write, chunks(answer.whole(), usage=usage))
+                yield b"".join(whole) + self._writer.done()
+                return
             yield b"".join(answer.role(n, usage) for n in range(self._turn.job.rows))
             async for event in self._events.events():
                 match event:

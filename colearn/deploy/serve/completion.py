@@ -77,19 +77,16 @@ class ChatAnswer:
 
     def role(self, choice: int, usage: bool) -> bytes:
         delta = {"role": "assistant", "content": ""}
-        return self._chunk(choice, delta, None, usage, self._prompt)
+        return self._chunk(choice, delta, usage, self._prompt)
 
     def grown(self, token: TokenDrawn, usage: bool) -> bytes | None:
-        """Returns the chunk for one token; None for an answer that is sent in one piece: its
-        function calls, or the share of its tokens in the content, are known at its end."""
-        if self._in_one_piece:
-            return None
+        """Returns the chunk for one token, if the token adds to the content."""
         part = self._parts[token.choice]
         content = part.push(token.text)
         if not content:
             return None
         delta = {**self._thought(token.choice, part.settled), "content": content}
-        return self._chunk(token.choice, delta, None, usage)
+        return self._chunk(token.choice, delta, usage)
 
     def ended(self, choice: int, finish: Finish, usage: bool) -> bytes:
         """Returns the last chunks: a chunk with the text that was held back, if there is any, and a
@@ -98,19 +95,10 @@ class ChatAnswer:
         text = self._opened + answered.text
         spans, calls = self._read(text)
         content = joined(text, spans)
-        thought = self._thought(choice, text)
-        if self._in_one_piece:
-            delta = message(content, calls, **thought)
-            delta.pop("refusal")
-            for number, call in enumerate(delta.get("tool_calls", ())):
-                call["index"] = number
-            logprobs = self._logprobs(answered, text, spans)
-            chunk = self._chunk(choice, delta, logprobs, usage)
-        else:
-            tail = self._parts[choice].finish(content)
-            delta = {**thought, **({"content": tail} if tail else {})}
-            chunk = self._chunk(choice, delta, None, usage) if delta else b""
-        return chunk + self._chunk(choice, {}, None, usage, **self._ending(answered, finish, calls))
+        tail = self._parts[choice].finish(content)
+        delta = {**self._thought(choice, text), **({"content": tail} if tail else {})}
+        chunk = self._chunk(choice, delta, usage) if delta else b""
+        return chunk + self._chunk(choice, {}, usage, **self._ending(answered, finish, calls))
 
     def _thought(self, choice: int, text: str) -> dict[str, str]:
         """Returns the reasoning in `text`, if it was requested, that the stream has not sent."""
@@ -155,7 +143,9 @@ class ChatAnswer:
         return {"content": self._spelling.whole(choice, text, spans), "refusal": None}
 
     @property
-    def _in_one_piece(self) -> bool:
+    def in_one_piece(self) -> bool:
+        """Whether a stream has the whole answer at its end: function calls, or the share of tokens
+        in the content, are not known before."""
         return bool(self._asked.offered) or self._spelling is not None
 
     def _chunk_head(self) -> dict[str, Any]:
@@ -165,12 +155,11 @@ class ChatAnswer:
         self,
         choice: int,
         delta: dict[str, Any],
-        logprobs: dict[str, Any] | None,
         usage: bool,
         more: Mapping[str, Any] = MappingProxyType({}),
         **ending: Any,
     ) -> bytes:
-        entry = {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": None}
+        entry = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
         chunk = {**self._chunk_head(), "choices": [{**entry, **ending}], **more}
         return self._write({**chunk, "usage": None} if usage else chunk)
 

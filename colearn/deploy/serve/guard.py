@@ -1,4 +1,4 @@
-"""ASGI middleware around every request: authentication, rate limit, access log, error responses.
+"""ASGI middleware around every request: authentication, access log, error responses.
 
 This module checks the host and the size of headers itself, for two reasons. Clients of this API
 expect errors as JSON, but Starlette's TrustedHostMiddleware answers in plain text. Uvicorn limits
@@ -11,13 +11,12 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 
 from colearn.deploy.client.protocol.errors import ServeError, report
-from colearn.deploy.client.protocol.limits import RateLimiter
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,11 +40,10 @@ class Guard:
         *,
         token: str | None,
         hosts: frozenset[str] | None,
-        limiter: RateLimiter,
         draining: Callable[[], bool],
         seen: Callable[[str, int], None],
     ) -> None:
-        self.app, self.limiter, self.draining, self.seen = app, limiter, draining, seen
+        self.app, self.draining, self.seen = app, draining, seen
         self._token = None if token is None else token.encode()
         self._hosts = hosts
 
@@ -110,9 +108,6 @@ class Guard:
                 )
         if self.draining():
             raise ServeError(503, "the server is shutting down", headers={"retry-after": "5"})
-        if path.startswith("/v1/"):
-            client: Any = scope.get("client")
-            self.limiter.check(client[0] if client else "")
 
 
 def refuse(error: ServeError) -> JSONResponse:

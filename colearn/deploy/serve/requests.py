@@ -21,13 +21,6 @@ from .sessions import ServedSession
 
 def check_request(request: ChatRequest, limits: ServerLimits) -> None:
     """Errors: ServeError 400 for values over a limit and for unsupported combinations."""
-    if len(request.messages) > limits.max_messages:
-        raise ServeError(
-            400,
-            f"more than {limits.max_messages} messages",
-            param="messages",
-            code="too_many_messages",
-        )
     choices = request.n or 1
     if choices > limits.max_batch:
         raise _invalid("n", f"at most {limits.max_batch} choices")

@@ -12,7 +12,7 @@ from types import FrameType
 import uvicorn
 
 from colearn.deploy.client.protocol.connection import protocol
-from colearn.deploy.client.protocol.limits import RateLimiter, ServerLimits
+from colearn.deploy.client.protocol.limits import ServerLimits
 from colearn.deploy.client.protocol.listening import listen
 from colearn.errors import ColearnError, printable
 
@@ -60,13 +60,12 @@ async def _serve(
         build_app(service),
         token=token,
         hosts=names_to_call(host, token),
-        limiter=RateLimiter(limits.rate),
         draining=lambda: service.draining,
         seen=service.seen,
     )
     config = uvicorn.Config(
         guard,
-        http=protocol(limits.read_timeout, limits.max_connections),
+        http=protocol(limits.read_timeout),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -29,7 +29,6 @@ def serve(
     ] = None,
     max_batch: Annotated[int, typer.Option(min=1, help="Rows decoded together.")] = 64,
     max_queue: Annotated[int, typer.Option(min=1, help="Requests that wait for a row.")] = 256,
-    max_connections: Annotated[int, typer.Option(min=1, help="Of one address.")] = 512,
     cache_mb: Annotated[int, typer.Option(min=1, help="Memory for KV caches.")] = 1024,
     max_context: Annotated[
         int | None, typer.Option(min=1, help="Tokens of a history; else the model's own.")
@@ -39,11 +38,7 @@ def serve(
     session_idle: Annotated[
         float, typer.Option(min=0, help="Seconds until a new session may replace one.")
     ] = 600.0,
-    max_messages: Annotated[int, typer.Option(min=1, help="Messages of a request.")] = 512,
     max_body_kb: Annotated[int, typer.Option(min=1, help="Size of a request.")] = 1024,
-    rate: Annotated[
-        float, typer.Option(min=0, help="Requests a second and client; 0: no limit.")
-    ] = 200.0,
     read_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for slow clients.")] = 10.0,
     grace: Annotated[float, typer.Option(min=0, help="Seconds to finish at the end.")] = 30.0,
 ) -> None:
@@ -61,14 +56,11 @@ def serve(
     limits = ServerLimits(
         max_batch=max_batch,
         max_queue=max_queue,
-        max_connections=max_connections,
         cache_bytes=cache_mb * 2**20,
         max_sessions=max_sessions,
         session_idle=session_idle,
         max_tokens=max_tokens,
-        max_messages=max_messages,
         max_body=max_body_kb * 1024,
-        rate=rate,
         read_timeout=read_timeout,
         grace=grace,
     )

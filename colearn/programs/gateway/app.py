@@ -133,8 +133,6 @@ async def _answer(
     check_request(body, server.ignored)
     if body.model != agent and body.model in live.agents:
         raise invalid("model", f"is another agent than this URL's, '{agent}'; use its own URL")
-    if len(body.messages) > LIMITS.max_messages:
-        raise invalid("messages", f"more than {LIMITS.max_messages}")
     pending = live.ask(agent, body)
     try:
         return await while_connected(request, asyncio.wrap_future(pending.answer))

@@ -20,11 +20,9 @@ class ProgramProtocol(PatientProtocol):
     """Limits the number of connections. If there are more than `MOST`, an idle connection is
     closed, taken from the program with the most idle connections.
 
-    A program that keeps opening connections thus loses only its own connections. All connections
-    come from one address, so `PatientProtocol` alone would refuse all programs.
+    A program that keeps opening connections thus loses only its own connections.
     """
 
-    most = 2 * MOST
     programs: dict[ProgramProtocol, str]
     """Maps each open connection to the name of its program. The connection with the least recent
     request comes first."""
@@ -71,5 +69,5 @@ def _program_of(path: str) -> str:
 def program_protocol() -> type[ProgramProtocol]:
     """Returns the protocol class for one server. The class counts only connections to that
     server."""
-    settings = {"patience": _PATIENCE, "open": Counter(), "programs": {}}
+    settings = {"patience": _PATIENCE, "programs": {}}
     return type("ProgramProtocol", (ProgramProtocol,), settings)

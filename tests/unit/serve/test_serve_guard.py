@@ -1,4 +1,4 @@
-"""Who may ask, how often, and what a failure tells."""
+"""Who may ask, and what a failure tells."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from colearn.deploy.client.loopback import is_loopback
-from colearn.deploy.client.protocol.errors import ServeError
-from colearn.deploy.client.protocol.limits import RateLimiter
 from colearn.deploy.serve.access import LOOPBACK, names_to_call, read_token
 from colearn.deploy.serve.guard import Guard
 from colearn.errors import ConfigError
@@ -33,7 +31,6 @@ def guard(app: Any = None, **settings: Any) -> Guard:
     defaults = {
         "token": None,
         "hosts": None,
-        "limiter": RateLimiter(0),
         "draining": lambda: False,
         "seen": lambda path, status: None,
     }
@@ -93,22 +90,6 @@ def test_an_error_is_reported_without_its_text(capfd: pytest.CaptureFixture[str]
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
     shown = capfd.readouterr().err
     assert "ValueError" in shown and SECRET not in shown
-
-
-def test_a_client_has_a_burst_and_then_its_rate() -> None:
-    limiter = RateLimiter(2.0)
-    for _ in range(4):
-        limiter.check("a", seconds=0.0)
-    with pytest.raises(ServeError) as refused:
-        limiter.check("a", seconds=0.0)
-    assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "1"})
-    limiter.check("b", seconds=0.0)
-    limiter.check("a", seconds=0.5)
-
-
-def test_too_many_requests_are_refused() -> None:
-    one = guard(limiter=RateLimiter(0.5))
-    assert [get(one).status_code for _ in range(2)] == [200, 429]
 
 
 def test_a_token_comes_from_the_file_or_the_environment(tmp_path: Path) -> None:

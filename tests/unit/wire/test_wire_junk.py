@@ -80,7 +80,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(place=st.sampled_from(places(WHOLE)), junk=st.sampled_from(JUNK))
 def test_junk_in_any_field_is_read_or_refused(place: tuple[Any, ...], junk: Any) -> None:
     whole = {"all": copy.deepcopy(WHOLE)}
@@ -93,7 +93,7 @@ def test_junk_in_any_field_is_read_or_refused(place: tuple[Any, ...], junk: Any)
         asked = parse(json.dumps(whole["all"]).encode())
         prompt, context, _ = read_request(asked, None)
     except ServeError as error:
-        assert error.status == 400
+        assert error.status == 400 and "\n" not in error.message and len(error.message) <= 300
         json.dumps(error.body(), ensure_ascii=False, allow_nan=False).encode()
         return
     assert context.size >= 0 and prompt.whole.encode()

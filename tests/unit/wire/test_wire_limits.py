@@ -1,4 +1,4 @@
-"""Rates and sizes of requests at their limits, and what a refusal is on the wire."""
+"""Sizes and times of requests at their limits, and what a refusal is on the wire."""
 
 from __future__ import annotations
 
@@ -9,65 +9,9 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from colearn.deploy.client.protocol import limits
 from colearn.deploy.client.protocol.errors import ServeError
 from colearn.deploy.client.protocol.events import event
-from colearn.deploy.client.protocol.limits import RateLimiter, ServerLimits, read_body
-
-
-def allowed(limiter: RateLimiter, seconds: float, client: str = "a") -> bool:
-    try:
-        limiter.check(client, seconds)
-    except ServeError:
-        return False
-    return True
-
-
-def count(limiter: RateLimiter, seconds: float, tries: int = 20) -> int:
-    """How many of the tries of one moment are allowed."""
-    return sum(allowed(limiter, seconds) for _ in range(tries))
-
-
-def wait(limiter: RateLimiter, seconds: float) -> str:
-    with pytest.raises(ServeError) as refused:
-        limiter.check("a", seconds)
-    return refused.value.headers["retry-after"]
-
-
-def test_a_rate_of_zero_is_no_limit() -> None:
-    assert count(RateLimiter(0), 0.0) == 20
-
-
-@pytest.mark.parametrize(("rate", "burst"), [(3.0, 6), (0.5, 1), (0.1, 1)])
-def test_a_burst_is_twice_the_rate_and_one_at_least(rate: float, burst: int) -> None:
-    assert count(RateLimiter(rate), 0.0) == burst
-
-
-def test_what_is_refused_costs_nothing_and_time_gives_the_rate() -> None:
-    limiter = RateLimiter(3.0)
-    assert [count(limiter, second) for second in (0.0, 1.0, 2.0)] == [6, 3, 3]
-
-
-def test_idle_time_gives_no_more_than_a_burst() -> None:
-    limiter = RateLimiter(3.0)
-    count(limiter, 0.0)
-    assert count(limiter, 1000.0) == 6
-
-
-def test_the_wait_is_told_in_whole_seconds_rounded_up() -> None:
-    limiter = RateLimiter(0.1)
-    limiter.check("a", 0.0)
-    assert [wait(limiter, seconds) for seconds in (0.0, 0.5, 1.0, 9.5)] == ["10", "10", "9", "1"]
-
-
-def test_of_too_many_clients_the_one_that_asked_longest_ago_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limits, "_CLIENTS", 2)
-    limiter = RateLimiter(0.5)
-    for client in ("a", "b", "c"):
-        assert allowed(limiter, 0.0, client)
-    assert [allowed(limiter, 0.0, client) for client in ("c", "b", "a")] == [False, False, True]
+from colearn.deploy.client.protocol.limits import ServerLimits, read_body
 
 
 def body(parts: list[bytes], length: str | None = None, *, leaves: bool = False) -> bytes:

@@ -108,52 +108,6 @@ def test_blocks_are_the_messages_of_the_same_chat_completion_request() -> None:
     assert (asked.max_tokens, asked.stops, asked.include_reasoning) == (9, ("END",), True)
 
 
-def test_a_text_is_a_block() -> None:
-    start, *told = events(completion("hello"))
-    assert start == {
-        "type": "message_start",
-        "message": {
-            "id": "chatcmpl-1",
-            "type": "message",
-            "role": "assistant",
-            "model": "one",
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": {
-                "input_tokens": 0,
-                "cache_read_input_tokens": 0,
-                "cache_creation_input_tokens": 0,
-                "output_tokens": 0,
-            },
-        },
-    }
-    assert told == [
-        {
-            "type": "content_block_start",
-            "index": 0,
-            "content_block": {"type": "text", "text": ""},
-        },
-        {
-            "type": "content_block_delta",
-            "index": 0,
-            "delta": {"type": "text_delta", "text": "hello"},
-        },
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-            "usage": {
-                "input_tokens": 2,
-                "cache_read_input_tokens": 3,
-                "cache_creation_input_tokens": 0,
-                "output_tokens": 2,
-            },
-        },
-        {"type": "message_stop"},
-    ]
-
-
 def test_reasoning_text_and_calls_are_blocks_in_this_order() -> None:
     function = {"name": "look", "arguments": '{"at": "sky"}'}
     calls = [{"id": "c", "type": "function", "function": function}]
@@ -178,6 +132,12 @@ def test_reasoning_text_and_calls_are_blocks_in_this_order() -> None:
         CALL,
     ]
     assert whole["stop_reason"] == "tool_use"
+    assert whole["usage"] == {
+        "input_tokens": 5 - 3,  # read from a cache
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 2,
+    }
     # the client sends the blocks back: they are the same conversation
     back = request(
         USER, {"role": "assistant", "content": whole["content"]}, {**USER, "content": [RESULT]}
@@ -221,10 +181,8 @@ THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
     [
         ("user", CALL),
         ("user", THOUGHT),
-        ("user", {"type": "redacted_thinking", "data": "x"}),
         ("assistant", RESULT),
         ("system", CALL),
-        ("system", RESULT),
     ],
 )
 def test_no_block_of_another_role_is_left_out(role: str, block: dict[str, Any]) -> None:
@@ -277,11 +235,9 @@ def test_a_field_that_changes_no_answer_is_taken(field: str) -> None:
         ({"output_config": {"effort": "low"}}, "output_config"),
         ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking.type"),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),
-        ({"tool_choice": {"type": "tool", "name": "look"}}, "tool_choice"),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0"),
         ({"tools": [TOOL, TOOL]}, "tools"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": None}, "max_tokens"),
         ({"n": 2}, "n"),
         ({"stop": "x"}, "stop"),
         ({"stop_sequences": [""]}, "stop_sequences"),
@@ -293,7 +249,7 @@ def test_what_cannot_be_had_is_refused_by_its_name(fields: dict[str, Any], param
     assert told[0] == param and told[1].startswith(f"'{param}")
 
 
-@pytest.mark.parametrize("kind", ["image", "document", "search_result", "SECRET"])
+@pytest.mark.parametrize("kind", ["image", "SECRET"])
 def test_images_are_refused_in_one_line(kind: str) -> None:
     image = {"type": kind, "source": {"type": "base64", "data": "SECRET"}}
     line = "agents read text only; leave out images, audio and files"

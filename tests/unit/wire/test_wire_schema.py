@@ -66,12 +66,8 @@ def test_a_value_beyond_its_bound_is_refused_by_its_field(field: str, value: Any
         ("logit_bias", {}, {"5": 1}),
         ("modalities", ["text"], ["text", "audio"]),
         ("modalities", ["text"], []),
-        ("reasoning_effort", "none", "low"),
         ("response_format", {"type": "text"}, {"type": "json_object"}),
-        ("verbosity", "medium", "low"),
         ("audio", None, {}),
-        ("prediction", None, {"type": "content"}),
-        ("web_search_options", None, {}),
         ("moderation", None, False),
     ],
 )
@@ -91,7 +87,6 @@ def test_fields_that_never_change_an_answer_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("fields", "param", "code"),
     [
-        ({"temperatur": 1}, "temperatur", "unknown_parameter"),
         ({"messages": [{**USER, "colour": "red"}]}, "messages.0.colour", "unknown_parameter"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages.0.content", "invalid_value"),
         (
@@ -104,9 +99,7 @@ def test_fields_that_never_change_an_answer_are_dropped() -> None:
             "messages.0.content.0.type",
             "invalid_value",
         ),
-        ({"stop": 3}, "stop", "invalid_value"),
         ({"stop": ["a", 3]}, "stop.1", "invalid_value"),
-        ({"str": 3}, "str", "unknown_parameter"),
     ],
 )
 def test_a_refusal_names_the_field_and_where_it_is(
@@ -172,15 +165,6 @@ def test_a_long_name_is_cut() -> None:
 def test_a_value_is_not_repeated() -> None:
     refusal = refused(temperature="SECRET")
     assert "SECRET" not in refusal.message and "SECRET" not in json.dumps(refusal.body())
-
-
-@pytest.mark.parametrize(
-    "body", [b"[]", b"3", b'{"messages": NaN}', b"\xff", b'{"a": "\\ud800"}', b"[" * 100_000]
-)
-def test_a_body_that_is_no_object_of_text_is_refused(body: bytes) -> None:
-    with pytest.raises(ServeError) as refusal:
-        parse(body)
-    assert refusal.value.status == 400
 
 
 def test_a_pair_of_surrogates_is_one_character() -> None:

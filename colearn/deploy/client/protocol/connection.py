@@ -1,16 +1,14 @@
-"""HTTP connections with timeouts, and with a maximum number of connections per client address.
+"""HTTP connections with timeouts.
 
 uvicorn limits the total number of connections and their idle time (`limit_concurrency`,
 `timeout_keep_alive`). This module adds timeouts for slow requests, for the unread rest of rejected
-request bodies, and for clients that do not read the answer. The module also limits the number of
-connections per client address.
+request bodies, and for clients that do not read the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -23,28 +21,15 @@ class PatientProtocol(H11Protocol):
     """
 
     patience = 10.0
-    most = 512
-    """Maximum number of open connections from one address; the server answers further connections
-    with status 429 and closes them."""
-    open: ClassVar[Counter[str]] = Counter()
-    """Number of open connections by client address."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
-        self._address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        peer = transport.get_extra_info("peername")
-        self._address = str(peer[0]) if peer else ""
-        self.open[self._address] += 1
-        if self.open[self._address] > self.most:
-            transport.write(_TOO_MANY)
-            transport.close()
-        else:
-            self._watch()
+        self._watch()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -60,10 +45,6 @@ class PatientProtocol(H11Protocol):
         for timer in (self._reading, self._writing):
             if timer is not None:
                 timer.cancel()
-        if self._address is not None:
-            self.open[self._address] -= 1
-            if not self.open[self._address]:
-                del self.open[self._address]
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -94,13 +75,6 @@ class PatientProtocol(H11Protocol):
         return not between
 
 
-_TOO_MANY = (
-    b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-    b"Connection: close\r\n\r\n"
-)
-
-
-def protocol(patience: float, most: int) -> type[PatientProtocol]:
-    """Returns the protocol class of one server, which counts its own connections."""
-    settings = {"patience": patience, "most": most, "open": Counter()}
-    return type("PatientProtocol", (PatientProtocol,), settings)
+def protocol(patience: float) -> type[PatientProtocol]:
+    """Returns the protocol class of a server with this patience, in seconds."""
+    return type("PatientProtocol", (PatientProtocol,), {"patience": patience})

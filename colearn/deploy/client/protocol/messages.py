@@ -12,7 +12,6 @@ from .schema import (
     SHARED,
     ChatRequest,
     drop_neutral,
-    forced_tool,
     read_fields,
     translated,
     validated,
@@ -131,8 +130,6 @@ def parse_message_request(body: bytes) -> ChatRequest:
     drop_neutral(fields, _NEUTRAL, _IGNORED)
     shared = {name: fields.pop(name) for name in SHARED if name in fields}
     request = validated(_Request, {k: v for k, v in fields.items() if v is not None})
-    if request.tool_choice.type not in ("auto", "none"):
-        raise forced_tool()
     messages: list[dict[str, Any]] = []
     places: list[str] = []
     if request.system:

@@ -12,7 +12,6 @@ from .schema import (
     SHARED,
     ChatRequest,
     drop_neutral,
-    forced_tool,
     read_fields,
     translated,
     validated,
@@ -123,8 +122,6 @@ def parse_response_request(body: bytes) -> ChatRequest:
     """
     fields = read_fields(body)
     drop_neutral(fields, _NEUTRAL, _IGNORED)
-    if fields.get("tool_choice") not in (None, "auto", "none"):
-        raise forced_tool()
     shared = {name: fields.pop(name) for name in _SHARED if name in fields}
     request = validated(_Request, {k: v for k, v in fields.items() if v is not None})
     messages: list[dict[str, Any]] = []

@@ -183,6 +183,13 @@ class ChatRequest(BaseModel):
             names.add(tool.function.name)
         return tools
 
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _not_forced(cls, choice: Any) -> Any:
+        if choice not in (None, "auto", "none"):
+            raise ValueError("answers cannot be constrained to a call; use auto or none")
+        return choice
+
     @field_validator("max_completion_tokens")
     @classmethod
     def _one_limit(cls, limit: int | None, others: ValidationInfo) -> int | None:
@@ -228,8 +235,6 @@ def parse(body: bytes) -> ChatRequest:
     """
     fields = read_fields(body)
     drop_neutral(fields, _NEUTRAL, _IGNORED)
-    if fields.get("tool_choice") not in (None, "auto", "none"):
-        raise forced_tool()
     return validated(ChatRequest, fields)
 
 
@@ -252,16 +257,6 @@ def drop_neutral(
             )
     for name in ignored:
         fields.pop(name, None)
-
-
-def forced_tool() -> ServeError:
-    """Returns the error for a request that forces a call."""
-    return ServeError(
-        400,
-        "'tool_choice': answers cannot be constrained to a call; use auto or none",
-        param="tool_choice",
-        code="unsupported_parameter",
-    )
 
 
 def translated(
