@@ -1,8 +1,9 @@
 """Reads chat completions: an answer is played, requested again, or lost, depending on its ending.
 
-Played is what the model wrote to its end or to its token limit. An answer that the server broke off
-is requested again. Everything else is the model's or the provider's own decision, and is lost: if
-the answer were requested until it is an action, the results would no longer be those of the model.
+Played is what the model wrote to its end or to its token limit. An answer that the server broke
+off, or that is no chat completion, is requested again. Everything else is the model's or the
+provider's own decision, and is lost: if the answer were requested until it is an action, the
+results would no longer be those of the model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from colearn.contract.types import Finish
 from colearn.text.printable import is_unicode
 
-from .reported_error import read_error, unnamed_error
+from .reported_error import as_text, read_error
 
 LONGEST_ACTION = 2**20
 """Maximum number of characters in an action."""
@@ -91,8 +92,7 @@ def read_completion(answer: Any) -> Completion:
     try:
         read = _Completion.model_validate(answer)
     except ValidationError:
-        _check_error("the answer is an error", unnamed_error(answer))
-        raise _no_completion() from None
+        raise _no_completion(answer) from None
     choice = _first(read.choices)
     _check_error("the answer ended with an error", choice.error)
     message = choice.message or _Message()
@@ -101,7 +101,7 @@ def read_completion(answer: Any) -> Completion:
     text = "".join(_parts(message.content, _TEXTS))
     finish = _finish(choice, text)
     if choice.message is None:
-        raise _no_completion()
+        raise _no_completion(answer)
     _check_types(message.content)
     # `usage` counts the tokens of all choices
     usage = read.usage if len(read.choices) == 1 else None
@@ -129,8 +129,10 @@ def _first(choices: list[_Choice]) -> _Choice:
     return first[0]
 
 
-def _no_completion() -> FailedAnswer:
-    return FailedAnswer("the answer is not a chat completion; is this an OpenAI-compatible server?")
+def _no_completion(answer: Any) -> FailedAnswer:
+    """Quotes the answer, since providers report errors under names of their own. An overloaded
+    provider is asked again, so another server is, too."""
+    return FailedAnswer(f"the answer is not a chat completion: {as_text(answer)}", passing=True)
 
 
 def _check_error(subject: str, reported: Any) -> None:

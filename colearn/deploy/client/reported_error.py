@@ -18,9 +18,6 @@ _LASTING = frozenset(
     }
 )
 """Types and codes of errors without a status that another attempt would not avoid."""
-_TEXTS = ("message", "detail", "msg", "error_msg", "status_msg")
-_CODES = ("code", "status", "error_code", "status_code")
-"""Fields of errors that are the body itself: FastAPI's, DashScope's, Baidu's and MiniMax's."""
 _DETAILS = ("raw", "reasons")
 """OpenRouter's fields for the text of the provider, below `metadata`."""
 
@@ -43,23 +40,6 @@ def error_in(answer: Any) -> Any:
     if not isinstance(answer, Mapping):
         return None
     return answer if answer.get("object") == "error" else answer.get("error") or None
-
-
-def unnamed_error(answer: Any) -> Mapping[str, Any] | None:
-    """Returns the error in a body without the field `error`, which holds one of the fields that
-    providers use for its text; None if there is no such field."""
-    if not isinstance(answer, Mapping):
-        return None
-    below = answer.get("base_resp") or answer.get("errors")
-    if isinstance(below, list):
-        below = below[0] if below else None
-    fields = below if isinstance(below, Mapping) else answer
-    texts = (fields.get(name) for name in _TEXTS)
-    text = next((text for text in texts if text and isinstance(text, str)), None)
-    if text is None:
-        return None
-    code = next(filter(None, (fields.get(name) for name in _CODES)), None)
-    return {"message": text, "code": code, "type": fields.get("type")}
 
 
 def read_error(error: Any, status: int) -> ReportedError:
@@ -92,15 +72,16 @@ def _message(fields: Mapping[str, Any]) -> str:
     metadata = fields.get("metadata")
     details = [metadata.get(name) for name in _DETAILS] if isinstance(metadata, Mapping) else []
     texts = [fields.get("message") or fields.get("type") or fields.get("code"), *details]
-    return "; ".join(_text(text) for text in texts if text)
+    return "; ".join(as_text(text) for text in texts if text)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Returns a text as it is, and another value as JSON."""
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # nested lists in place of a text
+    except RecursionError:  # nested lists
         return ""
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from scripted_endpoint import ScriptedEndpoint, cut_off, status
 
@@ -53,13 +52,6 @@ def test_every_turn_brings_the_whole_history_in_one_session(endpoint: ScriptedEn
     assert (opening["model"], following["seed"]) == ("ada", 8)
 
 
-def test_conversations_have_sessions_of_their_own(endpoint: ScriptedEndpoint) -> None:
-    with agent(endpoint) as remote:
-        remote.conversation().act("hi")
-        remote.conversation().act("hi")
-    assert len(endpoint.sessions) == 2
-
-
 def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpoint) -> None:
     endpoint.owned_by = "vllm"
     with agent(endpoint) as remote:
@@ -71,8 +63,9 @@ def test_an_endpoint_that_is_not_colearn_gets_no_session(endpoint: ScriptedEndpo
     assert reply.token_ids is None and reply.tokens == len(reply.text)
 
 
-@pytest.mark.parametrize("sampling", [{}, {"stop": ["END"]}])
-@pytest.mark.parametrize(("owner", "skipped"), [("vllm", False), ("someone", None)])
+@pytest.mark.parametrize(
+    ("owner", "skipped", "sampling"), [("vllm", False, {"stop": ["END"]}), ("someone", None, {})]
+)
 def test_vllm_is_asked_to_leave_tags_that_are_special_tokens_in_the_text(
     endpoint: ScriptedEndpoint, owner: str, skipped: bool | None, sampling: dict[str, Any]
 ) -> None:
@@ -91,8 +84,6 @@ def test_vllm_is_asked_to_leave_tags_that_are_special_tokens_in_the_text(
 def test_the_stop_string_that_vllm_removes_is_in_the_text_as_in_training(
     endpoint: ScriptedEndpoint, owner: str, stop: Any, text: str
 ) -> None:
-    from fastapi.responses import JSONResponse
-
     choice = {"message": {"content": "x"}, "finish_reason": "stop", "stop_reason": stop}
     endpoint.owned_by = owner
     endpoint.faults = [lambda endpoint: JSONResponse({"choices": [choice]})]
@@ -124,7 +115,7 @@ def test_greedy_play_asks_for_temperature_zero_over_other_sampling(
     assert greedy["messages"][0] == {"role": "system", "content": "be brief"}
 
 
-@pytest.mark.parametrize("code", [408, 429, 500, 502, 503])
+@pytest.mark.parametrize("code", [408, 429, 500])
 def test_a_passing_failure_is_asked_again(endpoint: ScriptedEndpoint, code: int) -> None:
     endpoint.faults = [status(code), status(code)]
     with agent(endpoint) as remote:
@@ -133,7 +124,7 @@ def test_a_passing_failure_is_asked_again(endpoint: ScriptedEndpoint, code: int)
     assert talk.retries == 2 and len(endpoint.requests) == 3
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422])
+@pytest.mark.parametrize("code", [400, 404, 422])
 def test_a_wrong_request_is_not_asked_again(endpoint: ScriptedEndpoint, code: int) -> None:
     endpoint.faults = [status(code, "max_tokens: too many")]
     with agent(endpoint) as remote:
@@ -145,11 +136,11 @@ def test_a_wrong_request_is_not_asked_again(endpoint: ScriptedEndpoint, code: in
 
 
 def test_the_wait_that_a_server_asks_for_is_kept(endpoint: ScriptedEndpoint) -> None:
-    endpoint.faults = [status(429, retry_after="0.3")]
+    endpoint.faults = [status(429, retry_after="0.1")]
     with agent(endpoint) as remote:
         started = time.perf_counter()
         remote.conversation().act("hi")
-    assert time.perf_counter() - started >= 0.3
+    assert time.perf_counter() - started >= 0.1
 
 
 def test_a_wait_beyond_the_timeout_is_not_waited_for(endpoint: ScriptedEndpoint) -> None:
@@ -173,12 +164,12 @@ def test_an_endpoint_that_never_answers_is_lost_when_its_time_is_over(
     endpoint: ScriptedEndpoint,
 ) -> None:
     with agent(endpoint, timeout=600.0, retries=1) as remote:
-        remote._agent.endpoint.timeout = 0.2  # of the opening, no limit is tried
+        remote._agent.endpoint.timeout = 0.1  # of the opening, no limit is tried
         endpoint.delay = 60.0
         started = time.perf_counter()
-        with pytest.raises(AgentLost, match=r"no answer within 0.2 s \(2 attempts\)"):
+        with pytest.raises(AgentLost, match=r"no answer within 0.1 s \(2 attempts\)"):
             remote.conversation().act("hi")
-    assert time.perf_counter() - started >= 0.4
+    assert time.perf_counter() - started >= 0.2
 
 
 def test_nobody_listening_is_an_error_that_names_the_agent_and_the_address() -> None:
@@ -300,20 +291,16 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 
 
 def test_one_of_several_models_must_be_named(endpoint: ScriptedEndpoint) -> None:
+    endpoint.models = ["\x1b[2Ja", "b" * 500]
+    with pytest.raises(ConfigError, match="serves 2 models") as error:
+        agent(endpoint)
+    assert str(error.value).isprintable() and len(str(error.value)) < 300
     endpoint.models = ["small", "large"]
     with pytest.raises(ConfigError, match=r"serves 2 models \(small, large\); name one"):
         agent(endpoint)
     with agent(endpoint, model="large") as remote:
         remote.conversation().act("hi")
     assert endpoint.requests[0]["model"] == "large"
-
-
-def test_an_answer_that_is_no_completion_is_an_error(endpoint: ScriptedEndpoint) -> None:
-    from fastapi.responses import JSONResponse
-
-    endpoint.faults = [lambda endpoint: JSONResponse({"choices": []})]
-    with agent(endpoint) as remote, pytest.raises(Refused, match="is not a chat completion"):
-        remote.conversation().act("hi")
 
 
 def ended(message: dict[str, Any], finish: str | None, **others: Any) -> dict[str, Any]:
@@ -324,13 +311,9 @@ def ended(message: dict[str, Any], finish: str | None, **others: Any) -> dict[st
     "body",
     [
         ended({"content": "half of"}, "error"),
-        ended({"content": None}, "stop"),
-        {"error": {"code": 503, "message": "upstream died"}},
         {"error": {"message": "upstream died"}},
         {"error": "upstream died"},
         {"object": "error", "message": "upstream died", "code": 500},
-        {"type": "error", "error": {"type": "overloaded_error", "message": "upstream died"}},
-        ended({"content": "half of"}, "error", error={"code": 502, "message": "upstream died"}),
     ],
 )
 def test_an_answer_that_the_server_broke_off_is_asked_for_again(
@@ -352,8 +335,6 @@ def test_an_answer_that_the_server_broke_off_is_asked_for_again(
     ("body", "line"),
     [
         (ended({"content": None, "refusal": "I cannot."}, "stop"), "the model refuses: I cannot."),
-        (ended({"content": "half of"}, "content_filter"), "'content_filter' after 'half of'"),
-        (ended({"content": None, "reasoning": "I"}, "stop"), "reasoning, but no text"),
         ({"error": {"code": 402, "message": "no credits"}}, "with an error: 402: no credits"),
         (
             {"error": {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"]}}},
@@ -386,33 +367,6 @@ def test_an_answer_that_is_no_json_is_quoted(endpoint: ScriptedEndpoint) -> None
         remote.conversation().act("hi")
 
 
-def test_a_list_of_models_without_content_is_one_line() -> None:
-    class Contentless(ScriptedEndpoint):
-        def app(self) -> FastAPI:
-            app = FastAPI()
-            app.get("/v1/models", status_code=204)(lambda: None)
-            return app
-
-    with Contentless().serving() as empty, pytest.raises(Refused, match="status 204"):
-        agent(empty)
-
-
-@pytest.mark.parametrize(
-    ("reason", "own", "finish"),
-    [("length", None, "length"), ("stop", None, "end"), ("stop", "###", "stop")],
-)
-def test_why_an_answer_ended(
-    endpoint: ScriptedEndpoint, reason: str, own: str | None, finish: str
-) -> None:
-    from fastapi.responses import JSONResponse
-
-    choice = {"message": {"content": "x"}, "finish_reason": reason, "stop_reason": own}
-    endpoint.faults = [lambda endpoint: JSONResponse({"choices": [choice]})]
-    with agent(endpoint) as remote:
-        reply = remote.conversation().act("hi")
-    assert (reply.finish, reply.tokens) == (finish, None)
-
-
 def test_it_works_inside_a_running_event_loop(endpoint: ScriptedEndpoint) -> None:
     async def notebook() -> str:
         with agent(endpoint) as remote:
@@ -423,11 +377,6 @@ def test_it_works_inside_a_running_event_loop(endpoint: ScriptedEndpoint) -> Non
 
 def completion(text: str) -> dict[str, Any]:
     return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
-
-
-def endless(kind: str = "application/json") -> Response:
-    """400 MB, were it read to the end."""
-    return StreamingResponse((b" " * 2**20 for _ in range(400)), media_type=kind)
 
 
 def usage(text: bytes) -> Response:
@@ -443,12 +392,7 @@ HOSTILE = {
     "a charset that decodes nothing": lambda: Response(
         b"\xff\xfe", headers={"content-type": "application/json; charset=idna"}
     ),
-    "an error in such a charset": lambda: Response(
-        b"\xff\xfe", status_code=400, headers={"content-type": "text/plain; charset=idna"}
-    ),
-    "400 MB": endless,
     "an error of 400 MB": lambda: Response(b"x" * (5 * 2**20), status_code=404),
-    "an action of 18 MB": lambda: JSONResponse(completion("a" * (18 * 10**6))),
     "an action of 2 MB": lambda: JSONResponse(completion("a" * (2 * 10**6))),
     "half a surrogate pair": lambda: Response(
         b'{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}'
@@ -459,7 +403,6 @@ HOSTILE = {
     "a number of 5000 digits": lambda: Response(b'{"choices": ' + b"9" * 5000 + b"}"),
     "no content": lambda: Response(status_code=204),
     "null": lambda: Response(b"null"),
-    "null for choices": lambda: Response(b'{"choices": null}'),
     "no choice": lambda: Response(b'{"choices": []}'),
     "an error within 900 lists": lambda: Response(
         b'{"error": {"message": ' + b"[" * 900 + b"]" * 900 + b"}}", status_code=404
@@ -469,9 +412,8 @@ HOSTILE = {
     ),
     **{
         f"{text} tokens": partial(usage, b'{"completion_tokens": %s}' % text)
-        for text in (b"-1", b"9" * 400, b"NaN", b"1e999", b"0.5", b'"5"', b"true", b"[]")
+        for text in (b"-1", b"9" * 400, b"NaN", b'"5"')
     },
-    "usage that is a list": partial(usage, b"[]"),
     "a content twice": lambda: Response(
         b'{"choices": [{"message": {"content": "a", "content": "b"}, "finish_reason": "stop"}]}'
     ),
@@ -480,7 +422,7 @@ HOSTILE = {
             b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop",'
             b'"token_ids": [%s]}]}' % text
         )
-        for text in (b"-1", b"9" * 400, b"0.5", b'"5"', b"null", b"NaN")
+        for text in (b"-1", b"0.5", b"null")
     },
 }
 
@@ -489,12 +431,13 @@ HOSTILE = {
 def test_a_hostile_answer_is_one_line_and_little_memory(
     endpoint: ScriptedEndpoint, kind: str
 ) -> None:
-    endpoint.faults = [lambda _: HOSTILE[kind]()]
+    endpoint.faults = [lambda _: HOSTILE[kind]()] * 3
     with agent(endpoint, timeout=600.0) as remote:
         talk = remote.conversation()
         with pytest.raises(RemoteError) as lost:
             talk.act("hi")
         assert str(lost.value).isprintable() and len(str(lost.value)) < 600
+        endpoint.faults.clear()
         assert talk.act("again").text == "1 words, seed None"
 
 
@@ -502,8 +445,6 @@ def test_a_hostile_answer_is_one_line_and_little_memory(
     ("text", "tokens"),
     [
         (b"null", None),
-        (b"{}", None),
-        (b'{"completion_tokens": null}', None),
         (b'{"completion_tokens": 3, "other": [NaN]}', 3),
     ],
 )
@@ -513,15 +454,6 @@ def test_tokens_that_an_endpoint_does_not_report_are_unknown(
     endpoint.faults = [lambda _: usage(text)]
     with agent(endpoint) as remote:
         assert remote.conversation().act("hi").tokens == tokens
-
-
-def test_names_of_models_are_listed_without_control_characters(
-    endpoint: ScriptedEndpoint,
-) -> None:
-    endpoint.models = ["\x1b[2Ja", "b" * 500]
-    with pytest.raises(ConfigError, match="serves 2 models") as error:
-        agent(endpoint)
-    assert str(error.value).isprintable() and len(str(error.value)) < 300
 
 
 def test_no_more_than_the_longest_answer_is_read(endpoint: ScriptedEndpoint) -> None:
