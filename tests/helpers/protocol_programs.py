@@ -1,5 +1,5 @@
 """Programs of a gateway task that ask with the official clients. Their result is 1.0 if they
-receive what was sampled: reasoning `hm`, the text `So.` and a call of `look`, or `Blue.`."""
+receive what was sampled: reasoning `hm`, the text `So.` and a call of `look`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "strin
 FUNCTION: Any = {"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}
 TOOL: Any = {"name": "look", "input_schema": SCHEMA}
 ASKED: Any = [{"role": "user", "content": "What do you see?"}]
-IDS = {"return_token_ids": True}
 
 
 def chat_client(endpoints: Any) -> openai.OpenAI:
@@ -80,21 +79,3 @@ def messages_stream(item: str, endpoints: Any) -> float:
     with client.messages.stream(model="one", max_tokens=99, messages=ASKED, tools=[TOOL]) as stream:
         read_message(stream.get_final_message())
     return 1.0
-
-
-def chat_ids(item: str, endpoints: Any) -> float:
-    client = chat_client(endpoints)
-    answer: Any = client.chat.completions.create(model="one", messages=ASKED, extra_body=IDS)
-    return float((answer.prompt_token_ids, answer.choices[0].token_ids) == ([1, 2, 0], [0, 7]))
-
-
-def responses_ids(item: str, endpoints: Any) -> float:
-    client = chat_client(endpoints)
-    answer: Any = client.responses.create(model="one", input=ASKED, extra_body=IDS)
-    return float((answer.prompt_token_ids, answer.token_ids) == ([1, 2, 0], [0, 7]))
-
-
-def messages_ids(item: str, endpoints: Any) -> float:
-    client = message_client(endpoints)
-    answer: Any = client.messages.create(model="one", max_tokens=9, messages=ASKED, extra_body=IDS)
-    return float((answer.prompt_token_ids, answer.token_ids) == ([1, 2, 0], [0, 7]))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from threaded_server import ThreadedServer
 
 Speak = Callable[[list[dict[str, str]], int | None], str]
 Fault = Callable[["ScriptedEndpoint"], Response | None]
@@ -68,26 +65,13 @@ class ScriptedEndpoint:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[ScriptedEndpoint]:
-        with socket.socket() as listening:
-            listening.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            config = uvicorn.Config(
-                self.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=0
-            )
-            self.server = uvicorn.Server(config)
-            thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]})
-            thread.start()
-            while not self.server.started:
-                time.sleep(0.005)
-            try:
-                yield self
-            finally:
-                self.stop()
-                thread.join()
+        self.server = ThreadedServer(self.app())
+        with self.server.serving() as self.url:
+            yield self
 
     def stop(self) -> None:
         """Close every connection and answer nobody any more."""
-        self.server.should_exit = self.server.force_exit = True
+        self.server.stop()
 
     def app(self) -> FastAPI:
         app = FastAPI()
@@ -109,8 +93,6 @@ class ScriptedEndpoint:
             body = await request.json()
             self.requests.append(body)
             self.headers.append(dict(request.headers))
-            if self.server.should_exit:  # uvicorn looks at it ten times a second
-                return cut_off(self)
             await asyncio.sleep(self.delay)
             while len(self.requests) < self.together:
                 await asyncio.sleep(0.005)

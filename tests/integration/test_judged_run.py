@@ -1,4 +1,4 @@
-"""A run that is rewarded by a judge: it learns what the judge likes, and its costs are recorded."""
+"""A run that is rewarded by a judge: it is paid what the judge says, and its costs are recorded."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from colearn.training.loop import Experiment
 from tests.helpers.scripted_endpoint import ScriptedEndpoint
 
 
-def likes_blue(messages, seed):
-    return "10" if "Answer:\nblue" in messages[0]["content"] else "1"
-
-
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
     data = tmp_path / "train.jsonl"
     data.write_text("\n".join(json.dumps({"prompt": f"paint {k}"}) for k in range(10)))
-    with ScriptedEndpoint(speak=likes_blue).serving() as server:
+    with ScriptedEndpoint(speak=lambda messages, seed: "7").serving() as server:
 
-        def write(steps, model="embedded-tiny"):
+        def write(steps):
             return load_config(
                 {
                     "task": {
@@ -32,10 +28,10 @@ def config(tmp_path, monkeypatch):
                         "reward": {"name": "judge", "url": server.url},
                         "words": ["red", "blue", "gold", "green"],
                     },
-                    "algorithm": {"name": "grpo", "rollout": {"k": 8}},
-                    "models": {"*": {"path": model, "learning_rate": 1e-2}},
+                    "algorithm": {"name": "grpo", "rollout": {"k": 4}},
+                    "models": {"*": {"path": "embedded-tiny-untrained", "learning_rate": 1e-2}},
                     "agents": {"*": {"sampling": {"max_tokens": 3}}},
-                    "train": {"environment_steps": steps, "episodes": 4},
+                    "train": {"environment_steps": steps, "episodes": 2},
                     "evaluation": {"every": 100},
                 }
             )
@@ -43,31 +39,25 @@ def config(tmp_path, monkeypatch):
         yield write, server
 
 
-def test_a_run_learns_what_the_judge_likes_and_its_costs_are_in_its_record(config, tmp_path):
+def test_a_run_is_paid_what_the_judge_says_and_a_resumed_one_adds_to_its_costs(config, tmp_path):
     write, server = config
-    record = Experiment(write(640), tmp_path / "run").run()
-    assert record.first["return"] < 0.5 and record.last["return"] > 0.9
-    assert record.costs["judge calls"] == len(server.requests)
+    first = Experiment(write(8), tmp_path / "run").run()
+    assert first.last["return"] == pytest.approx(0.7)
+    assert first.costs["judge calls"] == len(server.requests)
     evaluated = 1 + 1  # one held-out row, before and after
-    assert record.costs["judge calls"] + record.costs["judge cached"] == 640 + evaluated
+    assert first.costs["judge calls"] + first.costs["judge cached"] == 8 + evaluated
+    Experiment(write(16), tmp_path / "run", resume=True).run()
+    second = RunFolder(tmp_path / "run").record().costs
+    judged = second["judge calls"] + second["judge cached"]
+    assert judged == 16 + 1 + 2  # the last state is evaluated again at the end
 
 
 def test_a_judge_without_a_readable_score_is_seen_in_the_metrics_of_an_evaluation(config, tmp_path):
     write, server = config
     server.speak = lambda messages, seed: "It is wrong in 2 places"
-    judged = write(16, "embedded-tiny-untrained")
+    judged = write(8)
     judged.task.settings["reward"] |= {"failure_reward": 0.25, "retries": 1}
     record = Experiment(judged, tmp_path / "run").run()
     assert record.last["reward_judge_unreadable"] == 2.0  # both attempts at the held-out row
     assert record.last["reward_judge_failed"] == 1.0 and record.last["reward"] == 0.25
     assert record.costs["judge unreadable"] == 2 * record.costs["judge failures"]
-
-
-def test_a_resumed_run_adds_to_its_costs(config, tmp_path):
-    write, _ = config
-    first = Experiment(write(64), tmp_path / "run").run().costs
-    Experiment(write(128), tmp_path / "run", resume=True).run()
-    second = RunFolder(tmp_path / "run").record().costs
-    assert sum(second.values()) > sum(first.values())
-    judged = second["judge calls"] + second["judge cached"]
-    assert judged == 128 + 1 + 2  # the last state is evaluated again at the end

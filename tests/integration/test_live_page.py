@@ -30,7 +30,7 @@ def test_a_run_keeps_a_page_that_reads_itself_anew_until_its_end(
         "algorithm": {"name": "magrpo"},
         "models": {"*": {"path": save_model(tmp_path / "model")}},
         "agents": {"*": {"sampling": {"max_tokens": 3}}},
-        "train": {"iterations": 2, "episodes": 1, "environment_steps": 100},
+        "train": {"iterations": 1, "episodes": 1, "environment_steps": 100},
         "run": {"device": "cpu"},
     }
     config.write_text(json.dumps(settings))
@@ -41,9 +41,9 @@ def test_a_run_keeps_a_page_that_reads_itself_anew_until_its_end(
         main()
     assert not end.value.code
     refreshing = ['http-equiv="refresh"' in page for page in written]
-    # an evaluation, two updates, an evaluation, the end
-    assert refreshing == [True, True, True, True, False]
-    assert [page.count("Return in training") > 0 for page in written] == [False, *[True] * 4]
+    # an evaluation, an update, an evaluation, the end
+    assert refreshing == [True, True, True, False]
+    assert [page.count("Return in training") > 0 for page in written] == [False, *[True] * 3]
     page = out / "watch.html"
     assert page.read_text() == written[-1]
     assert f"watch: {page.as_uri()}" in capsys.readouterr().err

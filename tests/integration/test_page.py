@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
+import re
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from importlib.resources import files
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Page, browser, needs_chromium
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from exported import export_tiny, serving_here
 from scripted_endpoint import ScriptedEndpoint, status
 from tiny import Notes, Scene
 from watched_page import WatchedPage
@@ -21,8 +20,11 @@ from watched_page import WatchedPage
 from colearn.config import EvaluationSettings
 from colearn.contract.picture import Cell, Panel, Picture
 from colearn.deploy.client.async_agent import AsyncRemoteAgent
+from colearn.deploy.export import read_manifest
 from colearn.deploy.play import play
 from colearn.deploy.play.watch import Watch, watched
+from colearn.runs.record.checksums import write_checksums
+from colearn.text.reasoning import AnswerStream
 
 pytestmark = needs_chromium
 
@@ -238,28 +240,33 @@ def _panel(**entries: Any) -> dict[str, Any]:
     return {**small_world().plain(), "groups": [[panel]]}
 
 
-@pytest.mark.parametrize(
-    "world",
-    [
-        "a text",
-        {},
-        _panel(size=[1001, 1]),
-        _panel(size=[1, "1"]),
-        _panel(size=[1e300, 1]),
-        _panel(cells=[[1, 0, 0, 0, ""]]),
-        _panel(cells=[[0, 0, 9, 0, ""]]),
-        _panel(cells=[[0, 0, 0, 0, "constructor"]]),
-        _panel(title={"x": 1}),
-        {**small_world().plain(), "colours": {"stone": "red;background:url(x)"}},
-        {**small_world().plain(), "colours": {"stone": "#777777\n"}},
-    ],
-)
-def test_a_world_that_is_no_picture_is_left_to_the_text(page: Page, world: Any) -> None:
-    with Told(world) as showing:
+NO_PICTURES = [
+    "a text",
+    {},
+    _panel(size=[1001, 1]),
+    _panel(size=[1, "1"]),
+    _panel(size=[1e300, 1]),
+    _panel(cells=[[1, 0, 0, 0, ""]]),
+    _panel(cells=[[0, 0, 9, 0, ""]]),
+    _panel(cells=[[0, 0, 0, 0, "constructor"]]),
+    _panel(title={"x": 1}),
+    {**small_world().plain(), "colours": {"stone": "red;background:url(x)"}},
+    {**small_world().plain(), "colours": {"stone": "#777777\n"}},
+]
+
+
+def test_a_world_that_is_no_picture_is_left_to_the_text(page: Page) -> None:
+    with Told(NO_PICTURES[2]) as showing:
         page.open(showing.url)
         page.wait("document.querySelector('pre.picture') !== null")
         assert page.value("document.querySelector('.now pre').textContent") == "as text"
         assert page.value("document.querySelectorAll('figure, svg').length") == 0
+        worlds = json.dumps([*NO_PICTURES, small_world().plain()])
+        read = page.value(
+            "import('/page/world.js').then(module =>"
+            f" {worlds}.map(world => module.readWorld(world) === null))"
+        )
+    assert read == [*([True] * len(NO_PICTURES)), False]
     assert page.complaints == []
 
 
@@ -292,82 +299,31 @@ def test_the_world_after_each_turn_is_drawn_from_a_real_play(
     assert page.complaints == []
 
 
-@pytest.mark.parametrize("width", [360, 700, 1400])
-def test_the_page_fits_its_window(
-    page: Page, servers: dict[str, ScriptedEndpoint], width: int
-) -> None:
-    page.size(width, 800, dark=True)
+def test_the_page_fits_its_window(page: Page, servers: dict[str, ScriptedEndpoint]) -> None:
+    page.size(360, 800, dark=True)
     servers["ada"].speak = lambda messages, seed: "x" * 500
     with Showing(servers, World(horizon=1)) as showing:
         page.open(showing.url)
         page.wait("document.body.innerText.includes('the play is over')")
-        assert page.value("document.documentElement.scrollWidth") <= width
+        for width in (360, 700, 1400):
+            page.size(width, 800, dark=True)
+            assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(15, 17, 20)"
 
 
-class Served(ScriptedEndpoint):
-    """An agent's server with its page: answers arrive in pieces."""
-
-    def app(self) -> FastAPI:
-        app = super().app()
-        # the scripted chat is replaced by one that streams
-        app.router.routes = [r for r in app.router.routes if not r.path.endswith("completions")]
-        folder = files("colearn.deploy.serve") / "page"
-        kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-
-        def allowed(request: Request) -> bool:
-            return self.token in (None, request.headers.get("authorization", "")[7:])
-
-        def refusal() -> Response:
-            error = {"message": "no or wrong token", "code": "invalid_api_key"}
-            return JSONResponse({"error": error}, status_code=401)
-
-        @app.get("/")
-        @app.get("/page/{name}")
-        def part(name: str = "index.html") -> Response:
-            text = (folder / name).read_text()
-            return Response(text, media_type=kinds[name.rpartition(".")[2]])
-
-        @app.get("/v1/agent")
-        def card(request: Request) -> Response:
-            shown = {"agent": self.name, "task": HOSTILE, "algorithm": "collm_cc", "window": None}
-            return JSONResponse(shown) if allowed(request) else refusal()
-
-        @app.get("/metrics")
-        def metrics(request: Request) -> Response:
-            text = (
-                "# HELP turns_total Turns played.\n# TYPE turns_total counter\n"
-                f'turns_total{{kind="a"}} {len(self.requests)}\nturns_total{{kind="b"}} 40\n'
-                "# HELP turns_created Time.\n# TYPE turns_created gauge\nturns_created 1.7e9\n"
-                "# HELP wait_seconds Time waited.\n# TYPE wait_seconds histogram\n"
-                'wait_seconds_bucket{le="+Inf"} 4\nwait_seconds_sum 2.0\nwait_seconds_count 4\n'
-            )
-            return PlainTextResponse(text) if allowed(request) else refusal()
-
-        @app.post("/v1/chat/completions")
-        async def chat(request: Request) -> Response:
-            self.requests.append(await request.json())
-            if self.faults:
-                failed = self.faults.pop(0)(self)
-                if failed is not None:
-                    return failed
-            return StreamingResponse(self._pieces(), media_type="text/event-stream")
-
-        return app
-
-    async def _pieces(self) -> AsyncIterator[str]:
-        for text in ("turn ", str(len(self.requests)), f" {HOSTILE}"):
-            yield f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n"
-            await asyncio.sleep(0.02)
-        usage = {"prompt_tokens": 30, "completion_tokens": 9}
-        usage |= {"prompt_tokens_details": {"cached_tokens": 20}}
-        yield f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent that was trained on a task of a hostile name."""
+    folder = export_tiny(tmp_path_factory.mktemp("page") / "ada", end_scale=0, max_tokens=9)
+    read_manifest(folder).model_copy(update={"task": HOSTILE}).write(folder)
+    write_checksums(folder)
+    return folder
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with Served().serving() as serving:
-        yield serving
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with serving_here(folder) as server:
+        yield server.url
 
 
 def say(page: Page, text: str) -> None:
@@ -375,59 +331,68 @@ def say(page: Page, text: str) -> None:
     page.value("document.getElementById('send').click()")
 
 
-def test_the_agents_page_shows_its_card_and_live_numbers(page: Page, served: Served) -> None:
-    page.open(served.url)
+def test_the_agents_page_shows_its_card_on_a_phone_too(page: Page, url: str) -> None:
+    page.open(url)
     page.wait("document.getElementById('numbers').children.length > 0")
     assert page.value("document.querySelector('h1').textContent") == "ada"
-    shown = page.value("[...document.querySelectorAll('#numbers > *')].map(e => e.textContent)")
-    assert shown == ["turns", "40", "wait seconds", "0.5 (mean of 4)"]
     assert HOSTILE in page.value("document.getElementById('card').textContent")
+    page.size(360, 700)
+    assert page.value("document.documentElement.scrollWidth") <= 360
     assert page.complaints == []
 
 
-def test_one_talks_to_the_agent_in_a_session_and_starts_anew(page: Page, served: Served) -> None:
-    page.open(served.url)
+def test_one_talks_to_the_agent_in_a_session_and_starts_anew(
+    page: Page, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hostile(AnswerStream):
+        def push(self, part: str) -> str:
+            return HOSTILE if super().push(part) else ""
+
+    monkeypatch.setattr("colearn.deploy.serve.completion.AnswerStream", Hostile)
+    page.open(url)
     page.wait("document.querySelector('h1').textContent === 'ada'")
     for number in (1, 2):
         say(page, HOSTILE)
         page.wait(f"document.querySelectorAll('.said.assistant small').length === {number}")
         page.wait("!document.getElementById('send').disabled")
     said = page.value("[...document.querySelectorAll('.said pre')].map(e => e.textContent)")
-    assert said == [HOSTILE, f"turn 1 {HOSTILE}", HOSTILE, f"turn 2 {HOSTILE}"]
-    assert "9 tokens" in page.text() and "10 of 30 read anew" in page.text()
-    first, second = served.requests
-    assert first["session_id"] == second["session_id"]
-    assert second["messages"] == [{"role": "user", "content": HOSTILE}]
+    assert [said[0], said[2]] == [HOSTILE, HOSTILE]
+    assert said[1].startswith(HOSTILE) and said[3].startswith(HOSTILE)
+    costs = page.value(
+        "[...document.querySelectorAll('.said.assistant small')].map(e => e.innerText)"
+    )
+    assert all(cost.startswith("9 tokens, first after") for cost in costs)
+    first, second = (re.findall(r"(\d+) of (\d+) read anew", cost)[0] for cost in costs)
+    assert first[0] == first[1] and int(second[0]) < int(second[1])
+    page.value("poll()")
+    shown = page.value("[...document.querySelectorAll('#numbers > *')].map(e => e.textContent)")
+    numbers = dict(zip(shown[::2], shown[1::2], strict=True))
+    assert (numbers["sessions"], numbers["generated tokens"]) == ("1", "18")
+    assert numbers["request duration seconds"].endswith(" (mean of 2)")
     page.value("document.getElementById('anew').click()")
     say(page, "hi")
     page.wait("document.querySelectorAll('.said.assistant').length === 1")
     page.wait("!document.getElementById('send').disabled")
-    assert served.requests[2]["session_id"] != first["session_id"]
-    assert served.deleted == [first["session_id"]]
+    page.value("poll()")
+    numbers = page.value("document.getElementById('numbers').innerText")
+    assert "sessions\n1\n" in numbers  # the first one is deleted
     assert page.value("document.querySelectorAll('script, img').length") == 1
+    assert page.complaints == []
 
 
-def test_a_servers_refusal_is_shown(page: Page, served: Served) -> None:
-    served.faults = [status(429, "slow down")]
-    page.open(served.url)
+def test_a_servers_refusal_is_shown(page: Page, url: str) -> None:
+    page.open(url)
     page.wait("document.querySelector('h1').textContent === 'ada'")
-    say(page, "hi")
-    page.wait("document.querySelector('.trouble')?.textContent === 'slow down'")
+    say(page, "x" * 2000)
+    page.wait("document.querySelector('.trouble')?.textContent.includes('exceed the context')")
     assert not page.value("document.getElementById('send').disabled")
 
 
-def test_a_server_with_a_token_asks_for_it(page: Page, served: Served) -> None:
-    served.token = "s3cret"
-    page.open(served.url)
-    page.wait("!document.getElementById('locked').hidden")
-    page.value("document.getElementById('token').value = 's3cret'")
-    page.value("document.querySelector('#token-form button').click()")
-    page.wait("document.querySelector('h1').textContent === 'ada'")
-    assert page.value("document.getElementById('locked').hidden")
-
-
-def test_the_agents_page_fits_a_phone(page: Page, served: Served) -> None:
-    page.size(360, 700)
-    page.open(served.url)
-    page.wait("document.getElementById('numbers').children.length > 0")
-    assert page.value("document.documentElement.scrollWidth") <= 360
+def test_a_server_with_a_token_asks_for_it(page: Page, folder: Path) -> None:
+    with serving_here(folder, token="s3cret") as server:
+        page.open(server.url)
+        page.wait("!document.getElementById('locked').hidden")
+        page.value("document.getElementById('token').value = 's3cret'")
+        page.value("document.querySelector('#token-form button').click()")
+        page.wait("document.querySelector('h1').textContent === 'ada'")
+        assert page.value("document.getElementById('locked').hidden")

@@ -84,7 +84,7 @@ def test_the_rivals_card_is_shown_at_the_end_of_a_hand_and_not_before(page: Page
     assert page.complaints == []
 
 
-def test_a_hand_that_has_ended_stays_until_the_person_goes_on(page: Page) -> None:
+def test_a_hand_that_has_ended_stays_until_the_person_goes_on_to_the_next(page: Page) -> None:
     with Hands(2) as playing:
         page.open(playing.url)
         say(page, "bet")
@@ -93,14 +93,6 @@ def test_a_hand_that_has_ended_stays_until_the_person_goes_on(page: Page) -> Non
         assert page.value(HAND).startswith("Episode 0")
         assert RIVALS_CARD in page.text()
         assert page.value("document.querySelector('form.answer')") is None
-    assert page.complaints == []
-
-
-def test_next_goes_on_to_the_hand_that_waits_for_the_person(page: Page) -> None:
-    with Hands(2) as playing:
-        page.open(playing.url)
-        say(page, "bet")
-        page.wait(f"{BUTTON} !== null")
         page.value(f"{BUTTON}.click()")
         page.wait(f"{HAND}.startsWith('Episode 1')")
         asked(page)

@@ -1,24 +1,23 @@
-"""From training to servers, one process for each agent: the numbers and tokens of evaluation."""
+"""From training to servers, one for each agent: the numbers and tokens of evaluation."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from exported import serving_here
 
-import colearn.deploy.play.runner
 from colearn.config import load_config
 from colearn.contract.types import Tree
 from colearn.deploy.export import export_run
 from colearn.deploy.play import load_source, make_team, play
-from colearn.deploy.play.episode import PlayedEpisode, PlaySetting
 from colearn.entry.cli import main
 from colearn.models.load import resolve_device
 from colearn.runs.record import RunFolder
@@ -40,10 +39,9 @@ TINY = [
 
 @dataclass
 class Deployed:
-    """A run, and its agents' servers by name."""
+    """A run, and the addresses of its agents' servers."""
 
     run: Path
-    processes: dict[str, subprocess.Popen[str]]
     addresses: list[str]
 
     @property
@@ -52,43 +50,16 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("trained")
     Experiment(load_config("quickstart", TINY), folder / "run").run()
-    return folder / "run", export_run(folder / "run", folder / "team")
-
-
-@pytest.fixture
-def deployed(trained: tuple[Path, dict[str, Path]]) -> Iterator[Deployed]:
-    run, folders = trained
-    processes = {
-        name: subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "colearn",
-                "serve",
-                str(folder),
-                "--port",
-                "0",
-                "--device",
-                "cpu",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name, folder in folders.items()
-    }
-    try:
-        addresses = []
-        for name, process in processes.items():
-            assert process.stdout is not None
-            addresses.append(f"{name}={process.stdout.readline().split()[-1]}")
-        yield Deployed(run, processes, addresses)
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
+    folders = export_run(folder / "run", folder / "team")
+    with ExitStack() as stack:
+        urls = {
+            name: stack.enter_context(serving_here(exported)).url
+            for name, exported in folders.items()
+        }
+        yield Deployed(folder / "run", [f"{name}={url}" for name, url in urls.items()])
 
 
 def command(
@@ -153,48 +124,3 @@ def test_the_command_prints_what_evaluate_prints(
     trainer = json.loads((deployed.run / "episodes.jsonl").read_text().splitlines()[0])
     assert [line["episode"] for line in lines] == list(range(12))
     assert set(lines[0]) == {*trainer, "lost"}
-
-
-def test_a_server_killed_in_mid_episode_is_reported_and_the_play_ends(
-    deployed: Deployed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = colearn.deploy.play.runner.play_episode
-
-    async def with_a_murder(table: PlaySetting, number: int, item: Any) -> PlayedEpisode:
-        def tell(event: dict[str, Any]) -> None:
-            if event["kind"] == "stepped" and event["episode"] == 3:
-                deployed.processes["builder_2"].kill()
-
-        return await original(replace(table, tell=tell), number, item)
-
-    monkeypatch.setattr("colearn.deploy.play.runner.play_episode", with_a_murder)
-    run, alone = str(deployed.run), ("--at-once", "1", "--retries", "1")
-    code, report, told = command(capsys, monkeypatch, "play", run, *deployed.options, *alone)
-    assert code == 1 and (report["episodes"], report["lost"]) == (12, 9)
-    assert report["turns"] == 2.0 and "return" in report
-    address = deployed.addresses[1].removeprefix("builder_2=")
-    assert "played 3 of 12 episodes" in told and f"lost 9: agent 'builder_2' at {address}" in told
-    assert "episodes 3 (turn 2), 4 (turn 1)" in told
-
-
-def test_a_server_killed_and_started_again_loses_no_episode(
-    deployed: Deployed, trained: tuple[Path, dict[str, Path]]
-) -> None:
-    """The new server knows no session; the conversation goes on from its text."""
-    config = load_source(str(deployed.run))
-    team = make_team(config, ("builder_1", "builder_2"), deployed.addresses, retries=8)
-    port = deployed.addresses[1].split(":")[-1].removesuffix("/v1")
-
-    def restart(event: dict[str, Any]) -> None:
-        if event["kind"] == "stepped" and event["episode"] == 3:
-            deployed.processes["builder_2"].kill()
-            deployed.processes["builder_2"].wait()
-            words = ["serve", str(trained[1]["builder_2"]), "--port", port, "--device", "cpu"]
-            deployed.processes["builder_2"] = subprocess.Popen(
-                [sys.executable, "-m", "colearn", *words], stdout=subprocess.DEVNULL
-            )
-
-    task = load_team(config).run.task
-    result = asyncio.run(play(task, team, config.evaluation, seed=0, at_once=1, tell=restart))
-    assert not result.lost and result.recovered == {"builder_2": 1}
-    assert result.retries["builder_2"] >= 1

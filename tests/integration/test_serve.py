@@ -1,4 +1,4 @@
-"""The server in a process of its own, spoken to by the official client."""
+"""A served agent, spoken to by the official client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from asking import token_request
-from exported import Running, export_tiny, serving
+from exported import Threaded, export_tiny, serving_here
 from openai import APIStatusError, BadRequestError, NotFoundError, OpenAI
 
 from colearn.contract import Sampling
@@ -32,13 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Running]:
-    with serving(folder) as running:
+def server(folder: Path) -> Iterator[Threaded]:
+    with serving_here(folder) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def client(server: Running) -> OpenAI:
+def client(server: Threaded) -> OpenAI:
     return OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=600)
 
 
@@ -77,20 +77,10 @@ def test_the_model_list_has_the_agent(client: OpenAI) -> None:
     assert [(m.id, m.owned_by) for m in client.models.list()] == [("ada", "colearn")]
 
 
-def test_the_agent_is_shown_without_its_role_prompt(server: Running) -> None:
+def test_the_agent_is_shown_without_its_role_prompt(server: Threaded) -> None:
     shown = server.get("/v1/agent").json()
     assert shown["task"] == "notes"
     assert ROLE not in json.dumps(shown)
-
-
-@pytest.mark.parametrize("temperature", (0.0, 1.0))
-def test_an_answer_is_the_trainers(
-    client: OpenAI, base: Base, folder: Path, temperature: float
-) -> None:
-    (action,) = trained(base, folder, ["hello"], [7], temperature=temperature)
-    choice = ask(client, seed=7, temperature=temperature).choices[0]
-    assert tuple(choice.token_ids) == action.tokens
-    assert choice.message.content == action.text
 
 
 def test_a_stream_joins_to_the_answer(client: OpenAI) -> None:
@@ -103,6 +93,17 @@ def test_a_stream_joins_to_the_answer(client: OpenAI) -> None:
     assert chunks[0].choices[0].delta.role == "assistant"
     assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
     assert last.choices == [] and last.usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_a_stream_with_log_probabilities_has_those_of_the_answer(client: OpenAI) -> None:
+    (whole,) = ask(client, seed=7, logprobs=True).choices
+    stream = ask(client, session="noted", seed=7, logprobs=True, stream=True)
+    parts = [part.choices[0] for part in stream]
+    told = [entry for part in parts if part.logprobs for entry in part.logprobs.content]
+    assert told == whole.logprobs.content
+    assert "".join(part.delta.content or "" for part in parts) == whole.message.content
+    usage = ask(client, "go on", "noted").usage
+    assert usage.prompt_tokens_details.cached_tokens > 0  # the stream's turn is in its session
 
 
 def test_max_tokens_ends_an_answer(client: OpenAI) -> None:
@@ -133,12 +134,6 @@ def test_logprobs_are_the_trainers(client: OpenAI, base: Base, folder: Path) -> 
     assert all(e.top_logprobs[0].logprob >= e.logprob - 1e-6 for e in noted)
 
 
-def test_bytes_of_logprobs_join_to_the_text(client: OpenAI) -> None:
-    (choice,) = ask(client, seed=7, logprobs=True).choices
-    raw = b"".join(bytes(entry.bytes) for entry in choice.logprobs.content)
-    assert raw.decode(errors="replace") == choice.message.content
-
-
 def test_several_choices_differ_and_the_first_is_the_seeds(client: OpenAI) -> None:
     texts = [choice.message.content for choice in ask(client, seed=7, n=3).choices]
     assert texts[0] == ask(client, seed=7).choices[0].message.content
@@ -158,23 +153,8 @@ def test_the_systems_message_replaces_the_role_prompt(client: OpenAI) -> None:
     ("field", "value"),
     (
         ("temperature", "hot"),
-        ("temperature", -1),
-        ("max_tokens", 0),
-        ("max_tokens", True),
-        ("top_p", 0),
-        ("n", 1.5),
-        ("seed", "7"),
-        ("stop", [""]),
-        ("stream", "yes"),
-        ("top_logprobs", 21),
-        ("messages", []),
-        ("messages", "hello"),
         ("tools.0.function", [{"type": "function"}]),
         ("response_format", {"type": "json_object"}),
-        ("logit_bias", {"5": 1}),
-        ("presence_penalty", 0.5),
-        ("session_id", "a/b"),
-        ("temperatur", 1),
     ),
 )
 def test_a_wrong_field_is_named(client: OpenAI, field: str, value: Any) -> None:
@@ -182,10 +162,6 @@ def test_a_wrong_field_is_named(client: OpenAI, field: str, value: Any) -> None:
     with pytest.raises(BadRequestError) as refused:
         client.post("/chat/completions", cast_to=object, body={"messages": messages, field: value})
     assert refused.value.param == field
-
-
-def test_fields_that_change_nothing_are_taken(client: OpenAI) -> None:
-    ask(client, user="me", store=False, metadata={"a": "b"}, presence_penalty=0, logit_bias={})
 
 
 def test_another_model_is_not_found(client: OpenAI) -> None:
@@ -210,9 +186,10 @@ def test_a_sessions_turns_are_the_trainers(
     for text, seed, action in zip(texts, seeds, actions, strict=True):
         answer = ask(client, text, name, seed=seed, temperature=temperature)
         assert tuple(answer.choices[0].token_ids) == action.tokens
+        assert answer.choices[0].message.content == action.text
 
 
-def test_a_turn_prefills_only_its_new_tokens(client: OpenAI, server: Running) -> None:
+def test_a_turn_prefills_only_its_new_tokens(client: OpenAI, server: Threaded) -> None:
     first = ask(client, "a long story, " * 10, "cached").usage
     before = server.metric("colearn_prefilled_tokens_total")
     second = ask(client, "go on", "cached").usage
@@ -257,7 +234,7 @@ def test_sessions_refuse_what_does_not_fit_them(client: OpenAI) -> None:
     assert refusal(client, session="known", n=2) == (400, "invalid_value")
 
 
-def test_a_forgotten_session_is_unknown(client: OpenAI, server: Running) -> None:
+def test_a_forgotten_session_is_unknown(client: OpenAI, server: Threaded) -> None:
     answer = ask(client, "hello", "short-lived").choices[0].message.content
     url = server.url + "/v1/sessions/short-lived"
     assert [httpx.delete(url).status_code for _ in range(2)] == [204, 404]

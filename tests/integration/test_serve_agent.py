@@ -76,10 +76,3 @@ def test_a_device_that_is_not_there_is_one_line_that_names_the_option(tmp_path, 
     folder = export_tiny(tmp_path / "ada")
     with pytest.raises(ConfigError, match=r"^--device: no (such )?device '?\w+"):
         ServedAgent(folder, device=device)
-
-
-def test_a_folder_without_sums_is_refused(tmp_path: Path) -> None:
-    folder = export_tiny(tmp_path / "ada")
-    (folder / "SHA256SUMS").unlink()
-    with pytest.raises(ConfigError, match="export the agent again"):
-        ServedAgent(folder, device="cpu")

@@ -15,10 +15,7 @@ from exported import Running, export_tiny, serving
 
 TOKEN = "correct-horse"
 SECRET = "XYZZY-secret-text"
-BODY = 4096
-PATIENCE = 2.0
-LIMITS = ("--max-body-kb", "4", "--max-messages", "4", "--max-tokens", "64")
-LIMITS += ("--max-sessions", "2", "--read-timeout", str(PATIENCE))
+LIMITS = ("--max-body-kb", "4", "--max-sessions", "2", "--read-timeout", "2")
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +30,7 @@ def lives_and_keeps_silent(server: Running) -> Iterator[None]:
     yield
     assert server.get("/health").json() == {"status": "ok"}
     assert SECRET not in server.log and TOKEN not in server.log
+    assert "internal error" not in server.log and "Traceback" not in server.log
 
 
 def chat(content: Any = SECRET, **fields: Any) -> dict[str, Any]:
@@ -42,18 +40,17 @@ def chat(content: Any = SECRET, **fields: Any) -> dict[str, Any]:
 def post(server: Running, **arguments: Any) -> httpx.Response:
     headers = {**server.headers, "content-type": "application/json"}
     url = server.url + "/v1/chat/completions"
-    return httpx.post(url, headers=headers | arguments.pop("headers", {}), timeout=600, **arguments)
+    return httpx.post(url, headers=headers, timeout=600, **arguments)
 
 
-def raw(server: Running, *parts: bytes, pause: float = 0.0) -> bytes:
+def raw(server: Running, *parts: bytes) -> bytes:
     """What comes back on a connection of one's own, until the server closes it."""
     address = urlsplit(server.url)
     with socket.create_connection((address.hostname, address.port), timeout=600) as connection:
+        received = b""
         try:
             for part in parts:
                 connection.sendall(part)
-                time.sleep(pause)
-            received = b""
             while piece := connection.recv(65536):
                 received += piece
         except ConnectionError:
@@ -63,11 +60,17 @@ def raw(server: Running, *parts: bytes, pause: float = 0.0) -> bytes:
 
 def head(method: str, path: str, *lines: str) -> bytes:
     start = (f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}")
-    return "\r\n".join((*start, *lines, "", "")).encode()
+    return "\r\n".join((*start, *lines, "", "")).encode("latin-1")
 
 
-@pytest.mark.parametrize("header", ({}, {"authorization": "Bearer wrong"}, {"authorization": "x"}))
-@pytest.mark.parametrize("path", ("/v1/chat/completions", "/v1/models", "/metrics", "/v1/agent"))
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [
+        ("/v1/chat/completions", {}),
+        ("/v1/models", {"authorization": "Bearer wrong"}),
+        ("/metrics", {"authorization": "x"}),
+    ],
+)
 def test_without_the_token_there_is_nothing(
     server: Running, path: str, header: dict[str, str]
 ) -> None:
@@ -83,40 +86,15 @@ def test_health_and_page_need_no_token(server: Running) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    (
+    [
         b"",
-        b"{",
-        b'{"messages": ',
-        b"[]",
         b'"' + SECRET.encode(),
-        b"\xff\xfe{}",
         b"[" * 2000,
-        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
-        b'{"messages": [{"role": "user", "content": "a"}], "\\ud800": 1}',
         b'{"messages": [{"role": "user", "content": "\xed\xa0\x80"}]}',
-        b'{"messages": [{"role": "user", "content": "\xff"}]}',
-        '{"messages": [{"role": "user", "content": "a"}]}'.encode("utf-16"),
-        b'{"seed": ' + b"9" * 4000 + b"}",
-        b'{"messages": [{"role": "user", "content": "a"}], "temperature": NaN}',
-        b'{"messages": [{"role": "user", "content": "a"}], "temperature": 1e999}',
-        b'{"messages": [{"role": "user", "content": "a"}], "str": 1}',
-        *(
-            b'{"messages": [{"role": "user", "content": "a"}], "%s": %s}' % (field, b"9" * 400)
-            for field in (b"max_tokens", b"max_completion_tokens", b"n", b"top_k", b"seed")
-        ),
-        b'{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function",'
-        b'"function": {"name": "a", "parameters": {"a": ' + b"[" * 900 + b"]" * 900 + b"}}}]}",
-        *(
-            b'{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls":'
-            b'[{"id": "1", "function": {"name": "a", "arguments": "%s"}}]}, {"role": "tool",'
-            b'"content": "a"}]}' % arguments
-            for arguments in (
-                rb"{\"a\": \"\\ud83d\"}",
-                rb"{\"\\udc00\": 1}",
-                b'{\\"a\\": ' + b"[" * 900 + b"]" * 900 + b"}",
-            )
-        ),
-    ),
+        json.dumps(chat([{"type": "image_url", "image_url": SECRET}])).encode(),
+        json.dumps({"messages": [SECRET]}).encode(),
+        json.dumps({"messages": [{"role": "system", "content": "\ue000first\ue000"}]}).encode(),
+    ],
     ids=lambda body: repr(body[-60:]),
 )
 def test_a_malformed_body_is_refused(server: Running, body: bytes) -> None:
@@ -125,36 +103,14 @@ def test_a_malformed_body_is_refused(server: Running, body: bytes) -> None:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-@pytest.mark.parametrize(
-    "messages",
-    (
-        [{"role": "root", "content": SECRET}],
-        [{"role": "user"}],
-        [{"role": "user", "content": {"text": SECRET}}],
-        [{"role": "user", "content": [{"type": "image_url", "image_url": SECRET}]}],
-        [{"role": "assistant", "content": SECRET}],
-        [{"role": "tool", "content": SECRET, "tool_call_id": "1"}],
-        [{"role": "system", "content": "\ue000first\ue000"}, {"role": "user", "content": SECRET}],
-        [SECRET],
-        {"0": SECRET},
-    ),
-)
-def test_messages_of_a_wrong_kind_are_refused(server: Running, messages: Any) -> None:
-    assert post(server, json={"messages": messages}).status_code == 400
-
-
 def test_special_tokens_in_a_text_stay_text(server: Running) -> None:
-    plain = post(server, json=chat("end")).json()["usage"]["prompt_tokens"]
-    spelt = post(server, json=chat("<|end|>")).json()["usage"]["prompt_tokens"]
-    assert spelt - plain == len("<||>")  # a token for each letter
-
-
-def test_special_tokens_in_a_system_text_stay_text(server: Running) -> None:
-    def tokens(system: str) -> int:
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": "a"}]
+    def tokens(system: str, text: str) -> int:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
         return post(server, json={"messages": messages}).json()["usage"]["prompt_tokens"]
 
-    assert tokens("<|end|><|user|>") - tokens("end" + "user") == 2 * len("<||>")
+    plain = tokens("be brief", "end")  # a token for each letter
+    assert tokens("be brief", "<|end|>") - plain == len("<||>")
+    assert tokens("be<|end|>brief", "end") - plain == len("<|end|>") - len(" ")
 
 
 def test_a_request_with_two_lengths_is_refused_and_what_follows_is_not_read(
@@ -168,31 +124,43 @@ def test_a_request_with_two_lengths_is_refused_and_what_follows_is_not_read(
     assert answer.count(b"HTTP/1.1") == 1
 
 
-def test_more_tokens_than_allowed_are_refused(server: Running) -> None:
-    assert post(server, json=chat(max_tokens=65)).json()["error"]["param"] == "max_tokens"
-
-
-def test_an_unknown_session_with_earlier_turns_is_not_found(server: Running) -> None:
-    said = [("user", SECRET), ("assistant", SECRET), ("user", SECRET)]
-    messages = [{"role": role, "content": text} for role, text in said]
-    answer = post(server, json={"messages": messages, "session_id": "ghost"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "session_not_found")
-
-
 def test_sessions_beyond_the_limit_are_refused(server: Running) -> None:
     answers = [post(server, json=chat(session_id=f"s{number}")) for number in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert "retry-after" in answers[2].headers
 
 
-def test_another_content_type_is_refused(server: Running) -> None:
-    headers = {"content-type": "text/plain"}
-    assert post(server, content=json.dumps(chat()), headers=headers).status_code == 415
+JSON = "Content-Type: application/json"
+LENGTH = "Content-Length: 2"
+ASKED = "/v1/chat/completions"
+HEADS = {
+    "another type": ("POST", ASKED, "Content-Type: text/plain", LENGTH),
+    "no type": ("POST", ASKED, LENGTH),
+    "a negative length": ("POST", ASKED, JSON, "Content-Length: -1"),
+    "a length of 30 digits": ("POST", ASKED, JSON, f"Content-Length: {'9' * 30}"),
+    "an encoding that is none": ("POST", ASKED, JSON, "Transfer-Encoding: \x0bchunked"),
+    "another method": ("p" * 40, ASKED, JSON, LENGTH),
+    "no path": ("OPTIONS", "*", LENGTH),
+    "half a surrogate pair as a path": ("POST", "/%ed%a0%80", JSON, LENGTH),
+    "a session that is none": ("DELETE", "/v1/sessions/%00", LENGTH),
+    "70,000 bytes of headers": ("POST", ASKED, JSON, LENGTH, f"{'X' * 70_000}: a"),
+    "a file of the machine": ("GET", "/page/../../../../etc/passwd", LENGTH),
+    "a file of the machine in escapes": ("GET", "/page/%2e%2e%2f%2e%2e%2fetc%2fpasswd", LENGTH),
+    "a file of the code": ("GET", "/page/../engine.py", LENGTH),
+    "another host's file": ("GET", "//etc/passwd", LENGTH),
+}
 
 
-def test_a_long_body_is_refused_before_it_is_sent(server: Running) -> None:
-    lines = ("Content-Type: application/json", f"Content-Length: {10**12}")
-    assert b" 413 " in raw(server, head("POST", "/v1/chat/completions", *lines))
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_head_that_is_wrong_gets_one_clear_refusal(server: Running, kind: str) -> None:
+    answer = raw(server, head(*HEADS[kind], "Connection: close") + b"{}")
+    status, _, body = answer.partition(b"\r\n\r\n")
+    assert status.split(b" ")[1].startswith(b"4") and answer.count(b"HTTP/1.1 ") == 1
+    if body.startswith(b"{"):
+        message = json.loads(body)["error"]["message"]
+        assert message and "\n" not in message and len(message) <= 300
+    else:  # refused by the HTTP parser, before any of our code
+        assert b" 400 " in status.splitlines()[0] and len(body) < 80
 
 
 def test_a_long_body_in_chunks_is_refused(server: Running) -> None:
@@ -201,37 +169,8 @@ def test_a_long_body_in_chunks_is_refused(server: Running) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
 
 
-def test_a_slow_body_is_refused(server: Running) -> None:
-    lines = ("Content-Type: application/json", "Content-Length: 100")
-    start = time.monotonic()
-    answer = raw(server, head("POST", "/v1/chat/completions", *lines), b'{"mess')
-    assert b" 408 " in answer
-    assert time.monotonic() - start >= PATIENCE
-
-
-@pytest.mark.parametrize("sent", (b"", b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-A: "))
-def test_slow_headers_close_the_connection(server: Running, sent: bytes) -> None:
-    assert raw(server, sent) == b""
-
-
-@pytest.mark.parametrize(
-    "path",
-    (
-        "/page/../../../../etc/passwd",
-        "/page/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-        "/page/..%5c..%5cetc%5cpasswd",
-        "/page//etc/passwd",
-        "/page/../engine.py",
-        "/page/%00",
-        "//etc/passwd",
-        "/..",
-        f"/{SECRET[:0]}v2/chat",
-    ),
-)
-def test_a_path_leads_to_no_file(server: Running, path: str) -> None:
-    answer = raw(server, head("GET", path, "Connection: close"))
-    assert b" 404 " in answer.splitlines()[0]
-    assert b"root:" not in answer
+def test_slow_headers_close_the_connection(server: Running) -> None:
+    assert raw(server, b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-A: ") == b""
 
 
 def test_a_path_cannot_write_lines_into_the_log(server: Running) -> None:
@@ -240,22 +179,16 @@ def test_a_path_cannot_write_lines_into_the_log(server: Running) -> None:
     assert not [line for line in server.log.splitlines() if line.startswith("forged")]
 
 
-def test_a_request_without_a_path_leaves_no_traceback(server: Running) -> None:
-    assert b" 404 " in raw(server, head("OPTIONS", "*", "Connection: close")).splitlines()[0]
-    server.until_logged("OPTIONS ")
-    assert "Traceback" not in server.log
-
-
 def test_what_is_no_http_gets_400(server: Running) -> None:
     assert b" 400 " in raw(server, SECRET.encode() + b"\r\n\r\n")
 
 
 def test_a_client_that_leaves_frees_its_row(server: Running) -> None:
     body = json.dumps(chat(max_tokens=64, stream=True)).encode()
-    lines = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    lines = (JSON, f"Content-Length: {len(body)}")
     address = urlsplit(server.url)
     with socket.create_connection((address.hostname, address.port)) as connection:
-        connection.sendall(head("POST", "/v1/chat/completions", *lines) + body)
+        connection.sendall(head("POST", ASKED, *lines) + body)
     while server.metric("colearn_running_rows") != 0:
         time.sleep(0.1)
 

@@ -1,15 +1,16 @@
-"""SIGTERM: nothing new, what runs is finished within the grace, exit 0."""
+"""SIGTERM: nothing new, what runs is finished within the grace."""
 
 from __future__ import annotations
 
-import os
-import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from exported import Running, export_tiny, serving
+from exported import Threaded, export_tiny, serving_here
+
+from colearn.engines.engine import Engine
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0}
 
@@ -20,34 +21,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export_tiny(tmp_path_factory.mktemp("shutdown") / "ada", end_scale=0, max_tokens=900)
 
 
-def begin(server: Running, client: httpx.Client) -> Any:
+def begin(server: Threaded, client: httpx.Client, **fields: Any) -> Any:
     url = server.url + "/v1/chat/completions"
-    return client.stream("POST", url, json={**BODY, "stream": True}, timeout=600)
+    return client.stream("POST", url, json={**BODY, "stream": True, **fields}, timeout=600)
 
 
-@pytest.mark.slow
-def test_a_running_answer_is_finished_and_nothing_new_begins(folder: Path) -> None:
-    with serving(folder) as server, httpx.Client() as client:
-        with begin(server, client) as answer:
+def test_a_running_answer_is_finished_and_nothing_new_begins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, step = threading.Event(), Engine.step
+
+    def waiting(engine: Engine) -> Any:
+        go.wait(600)
+        return step(engine)
+
+    monkeypatch.setattr(Engine, "step", waiting)
+    with serving_here(folder) as server, httpx.Client() as client:
+        with begin(server, client, max_tokens=9) as answer:
             lines = answer.iter_lines()
             next(lines)
-            os.kill(server.process.pid, signal.SIGTERM)
+            server.asked_to_end()
             while server.get("/health").status_code != 503:
                 pass
             refused = httpx.post(server.url + "/v1/chat/completions", json=BODY)
             assert refused.status_code == 503
+            go.set()
             *_, last = [line for line in lines if line]
         assert last == "data: [DONE]"
-        assert server.process.wait(600) == 0
+        server.thread.join()
 
 
-@pytest.mark.slow
 def test_the_grace_ends(folder: Path) -> None:
-    with serving(folder, "--grace", "0") as server, httpx.Client() as client:
+    with serving_here(folder, grace=0.0) as server, httpx.Client() as client:
         with begin(server, client) as answer:
             lines = answer.iter_lines()
             next(lines)
-            os.kill(server.process.pid, signal.SIGTERM)
+            server.asked_to_end()
             *_, last = [line for line in lines if line]
         assert "shutting down" in last
-        assert server.process.wait(600) == 0
+        server.thread.join()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from scripted_endpoint import ScriptedEndpoint, status
 from tiny import register
 
 from colearn.config import dump_config, load_config
@@ -102,3 +104,24 @@ def test_the_command_ends_a_mistake_with_one_line_and_code_2(
         main()
     told = capsys.readouterr().err
     assert stop.value.code == 2 and line in told and told.count("\n") == 1
+
+
+def test_the_command_ends_a_play_that_lost_an_episode_with_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    register(monkeypatch, notes="tiny:Notes")
+    file = tmp_path / "episodes.jsonl"
+    with (
+        ScriptedEndpoint(name="ada").serving() as ada,
+        ScriptedEndpoint(name="ben", faults=[status(400, "too long")]).serving() as ben,
+    ):
+        team = [f"--agent=ada={ada.url}", f"--agent=ben={ben.url}", "--at-once=1"]
+        monkeypatch.setattr(sys, "argv", ["colearn", "play", "notes", *team, "--out", str(file)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    told = capsys.readouterr()
+    report = json.loads(told.out)
+    assert stop.value.code == 1 and (report["episodes"], report["lost"]) == (4, 1)
+    assert "played 3 of 4 episodes\nlost 1: agent 'ben' at " in told.err
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["lost"] is None for line in lines] == [False, True, True, True]

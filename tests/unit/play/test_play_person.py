@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from fastapi.testclient import TestClient
 from scripted_endpoint import ScriptedEndpoint
 from tiny import Notes
@@ -48,22 +47,15 @@ def played(answer: Any, **settings: Any) -> tuple[Played, list[dict[str, Any]]]:
 
 
 def test_a_person_plays_a_seat_beside_a_server() -> None:
-    result, told = played(lambda event: f"a note of turn {event['turn']}", episodes=1)
-    (episode,) = result.episodes
-    assert episode.lost is None
-    said = [node.actions["ada"].text for node in episode.tree.nodes[1:]]
-    assert said == ["a note of turn 0", "a note of turn 1"]
-    assert all(node.actions["ben"].text for node in episode.tree.nodes[1:])
-    assert [(e["turn"], e["agent"]) for e in told if e["kind"] == "asked"] == [
-        (0, "ada"),
-        (1, "ada"),
-    ]
-
-
-def test_answers_reach_the_episode_they_are_for() -> None:
-    result, _ = played(lambda event: f"episode {event['episode']}", episodes=3)
+    """Each answer reaches the turn and the episode that it is for."""
+    result, told = played(lambda event: f"turn {event['turn']} of {event['episode']}", episodes=3)
     for number, episode in enumerate(result.episodes):
-        assert {n.actions["ada"].text for n in episode.tree.nodes[1:]} == {f"episode {number}"}
+        assert episode.lost is None
+        said = [node.actions["ada"].text for node in episode.tree.nodes[1:]]
+        assert said == [f"turn 0 of {number}", f"turn 1 of {number}"]
+        assert all(node.actions["ben"].text for node in episode.tree.nodes[1:])
+    asked = sorted((e["episode"], e["turn"], e["agent"]) for e in told if e["kind"] == "asked")
+    assert asked == [(episode, turn, "ada") for episode in range(3) for turn in range(2)]
 
 
 def test_people_play_a_game_through_the_page_alone() -> None:
@@ -126,54 +118,13 @@ def test_an_item_that_holds_the_answer_is_withheld() -> None:
     assert len(told) == 2 and "7" not in json.dumps(told)
 
 
-def test_a_page_without_a_seat_tells_nothing_where_a_person_plays(client: Any) -> None:
-    page, _ = client
+def test_a_page_without_a_seat_tells_nothing_where_a_person_plays() -> None:
+    watch = Watch("notes", 0, {"ada": Person()})
+    page = TestClient(watch_app(watch), base_url="http://127.0.0.1")
     assert page.get("/events").status_code == 404
     assert page.get("/events", params={"seat": "ben"}).status_code == 404
     assert page.get("/", follow_redirects=False).headers["location"].endswith("/?seat=ada")
-
-
-@pytest.fixture
-def client() -> Any:
-    person = Person()
-    watch = Watch("notes", 0, {"ada": person})
-    yield TestClient(watch_app(watch), base_url="http://127.0.0.1"), person
     watch.socket.close()
-
-
-def test_the_page_hands_on_what_somebody_waits_for(client: Any) -> None:
-    page, person = client
-    said = {"agent": "ada", "episode": 0, "text": "hello"}
-
-    async def ask() -> str:
-        waiting = asyncio.create_task(person.heard(0))
-        await asyncio.sleep(0)
-        # the app answers in another thread's loop: a future is set where it lives
-        loop = asyncio.get_running_loop()
-        own = person.answer
-        person.answer = lambda episode, text: loop.call_soon_threadsafe(own, episode, text) or True
-        answer = await asyncio.to_thread(page.post, "/say", json=said)
-        assert answer.status_code == 204
-        return await asyncio.wait_for(waiting, 600)
-
-    assert asyncio.run(ask()) == "hello"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [{"agent": "ada", "episode": 7, "text": "x"}, {"agent": "ben", "episode": 0, "text": "x"}],
-)
-def test_an_answer_that_nobody_waits_for_is_refused(client: Any, said: Any) -> None:
-    page, _ = client
-    assert page.post("/say", json=said).status_code == 409
-
-
-def test_a_form_from_elsewhere_cannot_answer(client: Any) -> None:
-    """A page elsewhere may send plain text here without asking; JSON it may not."""
-    page, _ = client
-    text = '{"agent": "ada", "episode": 0, "text": "x"}'
-    answer = page.post("/say", content=text, headers={"content-type": "text/plain"})
-    assert answer.status_code in (415, 422)
 
 
 def test_a_seat_without_a_page_is_one_line() -> None:

@@ -193,23 +193,16 @@ def test_what_a_page_says_in_another_type_is_refused_before_it_is_read(client: T
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        (b"", 400),
-        (b"[]", 400),
-        (b"{", 400),
         (b"[" * 100_000, 400),
         (b'{"agent": "ann", "episode": 0, "text": "\\ud800"}', 400),
-        (b'{"agent": "\\ud800", "episode": 0, "text": ""}', 400),
-        (b'{"agent": "ann", "episode": ' + b"9" * 5000 + b', "text": ""}', 400),
         (b'{"agent": "ann", "episode": ' + b"9" * 400 + b', "text": ""}', 422),
-        (b'{"agent": "ann", "episode": -1, "text": ""}', 422),
         (b'{"agent": "ann", "episode": true, "text": ""}', 422),
-        (b'{"agent": ["ann"], "episode": 0, "text": ""}', 422),
         (b'{"agent": "ann", "episode": 0}', 422),
         (b'{"agent": "ann", "episode": 0, "text": "' + b"x" * (2**20 + 1) + b'"}', 422),
         (b'{"agent": "ann", "episode": 0, "text": "yes"}', 409),
         (b'{"agent": "eve", "episode": 0, "text": "yes"}', 409),
     ],
-    ids=range(15),
+    ids=range(8),
 )
 def test_what_is_no_answer_of_a_person_is_refused(
     client: TestClient, said: bytes, status: int
