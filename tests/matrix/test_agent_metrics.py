@@ -1,11 +1,10 @@
-"""What each agent earns is logged for every shipped task, under every credit."""
+"""What each agent earns is logged under every credit, for tasks of every kind of pay."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from complete_tasks import COMPLETE_TASKS, NEED_SETTINGS
 from random_play import random_play, task_of
 
 from colearn.contract import Credit
@@ -19,11 +18,7 @@ from colearn.training.evaluation.played import mean_outcomes
 CREDITS: tuple[Credit, ...] = (SharedReward(), Mixed(alpha=0.5), Payoff(), Concise())
 
 
-# programs of the gateway and of verifiers, and an OpenEnv server's sessions: see the tests of each
-NAMES = [*COMPLETE_TASKS, *sorted(NEED_SETTINGS - {"gateway", "openenv", "verifiers"})]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["dpomdp", "open_spiel", "debate", "workflow"])
 def test_an_agents_own_payoff_and_its_objective_are_logged_under_every_credit(
     name: str, tmp_path: Path
 ) -> None:
