@@ -80,40 +80,7 @@ class Orders(Environment):
         return State()
 
 
-class Scripted(Lamps):
-    """Pays what the script says, at the reset first; ends with the script."""
-
-    script = ()
-
-    def reset(self, seed=None, episode_id=None):
-        self._place = -1
-        return self.step(None)
-
-    def step(self, action, timeout_s=None):
-        self._place += 1
-        return Lamp(
-            text=f"step {self._place}",
-            reward=self.script[self._place],
-            done=self._place == len(self.script) - 1,
-        )
-
-
-class PaysNaN(Scripted):
-    script = (None, 1.0, float("nan"), 1.0)
-
-
-class PaysAtReset(Scripted):
-    script = (2.0, 1.0, 0.5)
-
-
-class EndsAtReset(Scripted):
-    script = (1.0,)
-
-
 SERVED = {
-    "nan": (PaysNaN, Press, Lamp),
-    "paid_at_reset": (PaysAtReset, Press, Lamp),
-    "ended_at_reset": (EndsAtReset, Press, Lamp),
     "lamps": (Lamps, Press, Lamp),
     "unseeded": (Unseeded, Press, Lamp),
     "orders": (Orders, Order, Desk),

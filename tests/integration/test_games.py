@@ -29,29 +29,17 @@ def test_the_equilibrium_of_the_test_game_is_the_one_worked_out_by_hand() -> Non
     assert exploitability({"row": 0.5, "column": 0.5}) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("learner", "other", "said", "best"),
-    [
-        ("row", "column", "tails", "tails"),
-        pytest.param("column", "row", "heads", "tails", marks=pytest.mark.slow),
-    ],
-)
-def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(
-    tmp_path: Path, learner: str, other: str, said: str, best: str
-) -> None:
-    seat = {"program": {"name": "says", "text": said}}
-    config = load_config({**PENNIES, "agents": {**PENNIES["agents"], other: seat}})
+def test_a_player_finds_the_best_answer_to_a_program_from_its_own_payoff(tmp_path: Path) -> None:
+    seat = {"program": {"name": "says", "text": "heads"}}
+    config = load_config({**PENNIES, "agents": {**PENNIES["agents"], "row": seat}})
     experiment = Experiment(config, tmp_path / "run")
     record = experiment.run()
-    own = {"row": said, learner: best} if learner == "column" else {"row": best, "column": said}
-    value = PAYOFF[WORDS.index(own["row"])][WORDS.index(own["column"])]
-    value = value if learner == "row" else -value
-    assert value == 1.0  # of both cases, by hand
+    assert PAYOFF[WORDS.index("heads")][WORDS.index("tails")] == -1.0  # what column wins
     # of 64 episodes; the first policy says either word, and earns about 0
-    assert record.first[f"return/{learner}"] < 0.5
-    assert record.last[f"return/{learner}"] > 0.9
-    assert record.last[f"return/{other}"] == -record.last[f"return/{learner}"]
-    assert list(map(str, experiment.team.learners)) == [f"actor-{learner}"]
+    assert record.first["return/column"] < 0.5
+    assert record.last["return/column"] > 0.9
+    assert record.last["return/row"] == -record.last["return/column"]
+    assert list(map(str, experiment.team.learners)) == ["actor-column"]
 
 
 def test_a_seat_may_be_played_by_a_server_and_is_not_trained(tmp_path: Path) -> None:

@@ -12,14 +12,11 @@ from colearn.training.loop import Experiment
 LOSS = {"ratio": "token", "clip": 0.2, "kl": 0.1, "anneal_fraction": 0.8}
 METHODS = {
     "collm_cc": {"advantage": {"normalize": True}, "value_loss": {"rescale": True}},
-    "collm_dc": {"advantage": {"normalize": True}, "value_loss": {"rescale": True}},
     "magrpo": {"rollout": {"name": "parallel", "k": 8}, "advantage": {"normalize": True}},
 }
 
 
-@pytest.mark.parametrize(
-    "method", ["collm_cc", "magrpo", pytest.param("collm_dc", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("method", METHODS)
 def test_five_updates_lift_the_climbing_game_out_of_its_punishments(method, tmp_path):
     """A team that says legal words at random is worth about -4 of 11; the mistakes that bend an
     update (a sign, another agent's advantage, a policy that is not the one that sampled) leave it

@@ -155,30 +155,6 @@ def test_an_action_of_several_fields_is_asked_for_as_json():
         assert (refused.reward, refused.state.refused) == (0.0, 1)
 
 
-def test_the_reward_of_a_reset_is_paid_with_the_first_action():
-    with serving("paid_at_reset", 8) as url:
-        task = OpenEnv(url)
-        one = answered(task, opened(task), "red")
-        two = answered(task, one.state, "red")
-        assert (one.reward, two.reward, two.done) == (3.0, 0.5, True)
-
-
-def test_an_episode_that_the_server_has_ended_at_its_reset_is_one_line():
-    with (
-        serving("ended_at_reset", 8) as url,
-        pytest.raises(TaskError, match=r"^task\.url: http.* has ended the episode at its reset"),
-    ):
-        opened(OpenEnv(url))
-
-
-def test_a_reward_of_nan_is_one_line():
-    with serving("nan", 8) as url:
-        task = OpenEnv(url)
-        one = answered(task, opened(task), "red")
-        with pytest.raises(TaskError, match=r"paid no number for an action .* NaN and infinities"):
-            answered(task, one.state, "red")
-
-
 def test_a_server_that_is_not_there_is_one_line():
     with pytest.raises(TaskError, match=r"^task\.url: http://127\.0\.0\.1:9.*start its server"):
         opened(OpenEnv("http://127.0.0.1:9"))

@@ -18,10 +18,20 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def endpoint():
-    with ScriptedEndpoint(speak=lambda messages, seed: "7").serving() as server:
+@pytest.fixture(scope="module")
+def server():
+    with ScriptedEndpoint().serving() as server:
         yield server
+
+
+@pytest.fixture
+def endpoint(server):
+    """The server, which has seen nothing and says 7."""
+    server.speak = lambda messages, seed: "7"
+    server.faults, server.together = [], 0
+    server.requests.clear()
+    server.headers.clear()
+    return server
 
 
 def judge(endpoint, **settings):
@@ -52,7 +62,7 @@ def raw(body, status_code=200):
     return lambda _: Response(body, status_code=status_code, media_type="application/json")
 
 
-@pytest.mark.parametrize("finish", ["length", "content_filter", "tool_calls", 7, ["stop"]])
+@pytest.mark.parametrize("finish", ["length", "content_filter", ["stop"]])
 def test_a_reply_that_did_not_end_by_itself_is_not_read(endpoint, finish):
     endpoint.faults = [completion("Score: 1", finish=finish)]
     assert judge(endpoint)(["q"], ["a"]) == [0.7]  # the second reply
@@ -102,25 +112,12 @@ def test_an_error_of_the_provider_with_status_200_is_asked_again(endpoint):
     "odd",
     [
         raw("", 204),
-        raw("null"),
         raw("[]"),
         raw("{"),
-        raw("x" * 100),
         raw('{"choices": []}'),
-        raw('{"choices": null}'),
-        raw('{"choices": {"0": 1}}'),
-        raw('{"choices": [3]}'),
-        raw('{"choices": [{"message": "7"}]}'),
         raw('{"choices": [{"message": {"content": 7}}]}'),
         raw('{"choices": ' + "[" * 100_000),
-        raw('{"usage": ' + "9" * 5000 + "}"),
-        completion("Score: " + "9" * 400),
-        completion('{"score": ' + "9" * 5000 + "}"),
-        completion('{"score": 1e999}'),
-        completion('{"score": NaN}'),
         completion("Score: NaN"),
-        raw(r'{"choices": [{"message": {"content": "\ud83d"}}]}'),
-        completion("Score: 7\n" * 10_000),
     ],
 )
 def test_an_odd_answer_is_a_failed_judgement(endpoint, odd):
@@ -133,12 +130,7 @@ def test_an_odd_answer_is_a_failed_judgement(endpoint, odd):
 @pytest.mark.parametrize(
     "usage",
     [
-        "null",
         "[]",
-        '"much"',
-        '{"prompt_tokens": "12", "completion_tokens": 1}',
-        '{"prompt_tokens": [1], "completion_tokens": 1}',
-        '{"prompt_tokens": 1e999, "completion_tokens": 1}',
         '{"prompt_tokens": NaN, "completion_tokens": 1}',
         '{"prompt_tokens": -5, "completion_tokens": 1}',
         '{"prompt_tokens": true, "completion_tokens": 1}',
@@ -243,17 +235,10 @@ def test_connections_are_closed_after_scores_and_after_a_loss(endpoint, monkeypa
     "damaged",
     [
         "{",
-        "[7]",
-        "\udcff".encode(errors="surrogateescape").decode("latin-1"),
-        '{"score": NaN}',
-        '{"score": Infinity}',
-        '{"score": 99}',
-        '{"score": -1}',
-        '{"score": "7"}',
-        '{"score": true}',
-        '{"score": null}',
-        '{"score": 1e999}',
         "{}",
+        '{"score": NaN}',
+        '{"score": 99}',
+        '{"score": "7"}',
     ],
 )
 def test_a_damaged_verdict_is_asked_for_again(endpoint, tmp_path, damaged):
@@ -274,7 +259,7 @@ def test_a_cut_reply_names_the_setting_to_raise(endpoint):
         judge(endpoint, retries=0)(["q"], ["a"])
 
 
-@pytest.mark.parametrize("reply", ["good", "11", "-1", ""])
+@pytest.mark.parametrize("reply", ["good", "11"])
 def test_a_reply_without_a_score_in_range_is_asked_again(endpoint, reply):
     replies = [reply, "4"]
     endpoint.speak = lambda messages, seed: replies.pop(0)
@@ -303,9 +288,9 @@ def test_a_wrong_request_ends_the_run_whatever_the_failure_reward(endpoint):
         judge(endpoint, failure_reward=0.3)(["q"], ["a"])
 
 
-def test_a_slow_judge_is_left_after_the_time_limit(endpoint):
-    endpoint.delay = 30.0
-    assert judge(endpoint, timeout=0.2, retries=0, failure_reward=0.0)(["q"], ["a"]) == [0.0]
+def test_a_slow_judge_is_left_after_the_time_limit():
+    with ScriptedEndpoint(delay=30.0).serving() as slow:
+        assert judge(slow, timeout=0.2, retries=0, failure_reward=0.0)(["q"], ["a"]) == [0.0]
 
 
 def test_several_completions_are_judged_at_the_same_time(endpoint):

@@ -1,4 +1,3 @@
-import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +8,6 @@ from colearn.contract import (
     DecPOMDP,
     joint_observations,
 )
-from colearn.contract.picture import Picture
 from colearn.contract.types import Observation, Outcome
 from colearn.registry import load, names
 from colearn.tasks.wrappers import Discussion, NoCommunication, Pipeline, Single
@@ -208,50 +206,24 @@ class OneAgent(Words):
     agents = ("a",)
 
 
-class Offers(Words):
-    """Whatever a task may offer, with answers that no other task gives."""
-
-    program = steps_here = reads_actions = True
-    abandoned: ClassVar[list[int]] = []
-    closed: ClassVar[list[str]] = []
+class Legal(Words):
+    """Has legal actions and shorter items."""
 
     def horizon_of(self, item):
         return 1
-
-    def render(self, state):
-        return f"picture {state.turn}"
-
-    def picture(self, state):
-        return Picture(groups=())
-
-    def abandon(self, state):
-        self.abandoned.append(state.turn)
-
-    def costs(self):
-        return {"calls": 3.0}
-
-    def close(self):
-        self.closed.append("closed")
 
     def legal_action(self, state, agent, rng):
         return f"legal {agent} {state.turn}"
 
 
-@pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
-def test_a_wrapper_hands_on_what_its_task_has_beside_the_contract(wrap):
-    task = pickle.loads(pickle.dumps(wrap(Offers())))
-    state = task.reset("x", RNG)
-    assert task.render(state) == "picture 0"
-    assert task.legal_action(state, "a", RNG).endswith(
-        "legal c 0" if wrap is Single else "legal a 0"
+def test_a_single_agents_legal_action_has_all_parts_and_a_pipeline_has_its_own_turns():
+    """That all else is forwarded is `tests/contract/test_task_options.py`'s."""
+    single, pipeline = Single(Legal()), Pipeline(Legal())
+    state = single.reset("x", RNG)
+    assert single.legal_action(state, "solo", RNG) == (
+        "### a\nlegal a 0\n### b\nlegal b 0\n### c\nlegal c 0"
     )
-    assert task.picture(state) == Picture(groups=())
-    assert task.program and task.steps_here and task.reads_actions
-    assert task.horizon_of("x") == (task.horizon if wrap is Pipeline else 1)
-    task.abandon(state)
-    task.close()
-    assert (Offers.abandoned.pop(), Offers.closed.pop()) == (0, "closed")
-    assert task.costs() == {"calls": 3.0}
+    assert (single.horizon_of("x"), pipeline.horizon_of("x")) == (1, 6)
 
 
 class Prepared(Words):
@@ -313,23 +285,3 @@ def test_actions_that_a_wrapper_changes_are_not_sent(wrap, agent):
     task = wrap(Prepared())
     state = task.reset("x", RNG)
     assert task.send(state, {agent: "hi"}) is state
-
-
-@pytest.mark.parametrize("wrap", [Pipeline, Discussion, Single])
-def test_a_wrapper_offers_no_more_than_its_task(wrap):
-    plain = wrap(Words())
-    state = plain.reset("x", RNG)
-    assert plain.render(state) is None and plain.legal_action(state, "a", RNG) is None
-    assert plain.picture(state) is None
-    assert not (plain.program or plain.steps_here or plain.reads_actions or plain.costs())
-    assert plain.horizon_of("x") == plain.horizon
-
-
-@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
-def test_items_metrics_and_critic_text_are_those_of_the_task(wrap):
-    task = wrap(Words())
-    state = task.reset("x", RNG)
-    assert task.items("test") == ("test",)
-    assert task.metrics(state) == {"turn": 0}
-    assert task.global_info(state) == "m 0"
-    assert task.privileged_info(state) == "hidden 0"
