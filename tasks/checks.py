@@ -7,12 +7,20 @@ from collections.abc import Iterable, Mapping
 
 from colearn.errors import ConfigError, nearest
 
+SPLITS = ("train", "test")
+
 
 def check_choice(field: str, value: object, known: Iterable[str]) -> None:
     """Checks a choice. Errors: ConfigError if the value is not in `known`."""
     known = tuple(known)
     if value not in known:
         raise ConfigError(f"task.{field}: unknown value {value!r}; {nearest(str(value), known)}")
+
+
+def check_split(split: str) -> None:
+    """Errors: ConfigError for a split other than 'train' and 'test'."""
+    if split not in SPLITS:
+        raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, SPLITS)}")
 
 
 def check_unset(values: Mapping[str, object], place: str) -> None:

@@ -169,11 +169,13 @@ def csv_table(text: str, path: Path, *, field: str) -> CsvTable:
 
 @dataclass(frozen=True, slots=True)
 class HubSplit:
-    """One split of a data set on the hub, with the function that converts its rows."""
+    """A split of a data set on the hub, or all of its splits, with the function that converts the
+    rows."""
 
     path: str
     config: str | None
-    split: str
+    split: str | None
+    """None: all splits that the data set has, in the order train, test."""
     row: Callable[[Any], Any]
     """Converts a row; a row for which it returns None is dropped."""
     tests: str | None = None
@@ -184,4 +186,12 @@ class HubSplit:
     def rows(self) -> list[DataRow]:
         """Errors: ConfigError if the split cannot be read; MissingExtra without `datasets`."""
         names = tuple(filter(None, (self.path, self.config)))
-        return hub_rows(self.path, lambda hub: hub.load_dataset(*names, split=self.split), self.row)
+
+        def load(datasets: Any) -> Iterable[Any]:
+            if self.split is not None:
+                chosen: Iterable[Any] = datasets.load_dataset(*names, split=self.split)
+                return chosen
+            splits = datasets.load_dataset(*names)
+            return [row for split in sorted(splits, reverse=True) for row in splits[split]]
+
+        return hub_rows(self.path, load, self.row)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from colearn.contract import Headline
-from colearn.errors import ConfigError, nearest
 from colearn.programs.sandbox import Limits, Mechanism
 from colearn.programs.workflow import Answer, Team, Tool, ToolError, Workflow, WorkflowState
 
+from ..checks import check_split
 from ..coop_humaneval.data import HumanEvalProblem
 from ..step_programs import STEPS, StepProblem
 from .languages import CodeLanguage, Python, Report, StepLanguage
@@ -60,8 +60,7 @@ class ReflectiveVerification(Workflow[Problem]):
     def items(self, split: str) -> Sequence[Problem]:
         """The problems of 'train' or 'test'."""
         problems = self.language.problems
-        if split not in problems:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, problems)}")
+        check_split(split)
         return problems[split]
 
     async def run(self, team: Team, item: Problem) -> None:

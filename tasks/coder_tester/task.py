@@ -14,9 +14,8 @@ from colearn.contract import (
     joint_observations,
 )
 from colearn.contract.types import Observation, Outcome
-from colearn.errors import ConfigError, nearest
 
-from ..checks import check_choice, check_number, check_whole
+from ..checks import check_choice, check_number, check_split, check_whole
 from ..step_programs import KNOWN, StepProblem, guess
 from . import reward
 from .data import load_problems
@@ -122,9 +121,7 @@ class CoderTester(DecPOMDP[ProgrammingProblem, CodeState]):
 
     def items(self, split: str) -> Sequence[ProgrammingProblem]:
         """The problems of 'train' or 'test'."""
-        if split not in self._problems:
-            known = nearest(split, self._problems)
-            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        check_split(split)
         return self._problems[split]
 
     def reset(self, item: ProgrammingProblem, rng: np.random.Generator) -> CodeState:

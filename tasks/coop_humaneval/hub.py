@@ -4,13 +4,12 @@ format."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from colearn.errors import ConfigError
 
-from ..rows import DataRow, hub_rows
+from ..rows import HubSplit
 
 
 def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
@@ -42,30 +41,9 @@ def mbpp_row(row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class HubSet:
-    """A data set on the hub and how its rows are read."""
-
-    path: str
-    config: str | None = None
-    row: Callable[[Any], Any] = dict
-
-    def rows(self) -> list[DataRow]:
-        """All rows, in the order of the splits that the data set has.
-
-        Errors: ConfigError if the data set cannot be read; MissingExtra without `datasets`.
-        """
-
-        def load(datasets: Any) -> list[Any]:
-            splits = datasets.load_dataset(*filter(None, (self.path, self.config)))
-            return [row for split in sorted(splits, reverse=True) for row in splits[split]]
-
-        return hub_rows(self.path, load, self.row)
-
-
 HUB_SETS = {
-    "hub": HubSet("OpenMLRL/CoopHumanEval"),
-    "humaneval": HubSet("openai/openai_humaneval"),
-    "mbpp": HubSet("google-research-datasets/mbpp", "sanitized", mbpp_row),
+    "hub": HubSplit("OpenMLRL/CoopHumanEval", None, None, dict),
+    "humaneval": HubSplit("openai/openai_humaneval", None, None, dict),
+    "mbpp": HubSplit("google-research-datasets/mbpp", "sanitized", None, mbpp_row),
 }
 """Data sets by their names in `task.data`; `hub` is the paper's data set."""

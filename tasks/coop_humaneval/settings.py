@@ -44,9 +44,9 @@ def check_settings(
     check_finite("reward_shift", reward_shift, "the default is -4")
 
 
-def make_limits(seconds: float, memory_mb: int) -> Limits:
+def make_limits(seconds: float) -> Limits:
     """The limits of one program run. Errors name the task's settings."""
     try:
-        return Limits(seconds=seconds, memory_mb=memory_mb)
+        return Limits(seconds=seconds)
     except ConfigError as error:
         raise ConfigError(f"task.{str(error).removeprefix('limits.')}") from None

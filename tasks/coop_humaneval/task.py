@@ -17,9 +17,11 @@ from colearn.contract import (
     Headline,
 )
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 from colearn.programs.sandbox import Mechanism
 
+from ..checks import check_split
+from ..turn_and_reward import turn_and_reward
 from . import text
 from .actions import legal_function, one_line
 from .data import HumanEvalProblem, load_problems
@@ -113,10 +115,10 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
 
     With `feedback: score`, the feedback shows only the turn and the reward. Programs run in
-    `colearn.programs.sandbox`. `sandbox` names the sandbox's mechanism, `seconds` limits the time
-    of all tests of a problem, and `memory_mb` limits the address space. A step takes between a
-    tenth of a second and `seconds`, so use `run.step_workers`. Equal programs are run once per
-    process. A program that draws random numbers can get a different reward in another process.
+    `colearn.programs.sandbox`. `sandbox` names the sandbox's mechanism, and `seconds` limits the
+    time of all tests of a problem. A step takes between a tenth of a second and `seconds`, so use
+    `run.step_workers`. Equal programs are run once per process. A program that draws random numbers
+    can get a different reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
     sandbox works on the machine; MissingExtra if `data: hub` is set
@@ -136,7 +138,6 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         feedback_tests: int | None = None,
         sandbox: Mechanism = "bwrap",
         seconds: float = 8.0,
-        memory_mb: int = 512,
         reward_shift: float = -HIGHEST,
         prompt: Literal["full", "compact"] = "full",
     ) -> None:
@@ -152,7 +153,7 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
             feedback_tests=feedback_tests,
             reward_shift=reward_shift,
         )
-        self.limits = make_limits(seconds, memory_mb)
+        self.limits = make_limits(seconds)
         self.variant, self.horizon, self.prompt = variant, horizon, prompt
         self.feedback, self.feedback_tests, self.sandbox = feedback, feedback_tests, sandbox
         self.reward_shift = float(reward_shift)
@@ -173,8 +174,7 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
 
     def items(self, split: str) -> Sequence[HumanEvalProblem]:
         """The problems of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: HumanEvalProblem, rng: np.random.Generator) -> CoopHumanEvalState:
@@ -249,11 +249,7 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
 
     def global_info(self, state: CoopHumanEvalState) -> str:
         """m_t, worded as in StrBuild (E.3)."""
-        return (
-            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
-            f"{self.horizon}-turn episode.\n"
-            f"Your last-turn reward is {state.reward:.2f} / {self.highest:.2f}."
-        )
+        return turn_and_reward(state.turn, self.horizon, state.reward, self.highest)
 
     def reference_actions(self, state: CoopHumanEvalState) -> dict[str, str]:
         """The solution in the data; it earns the maximum reward on the packaged problems.

@@ -14,7 +14,7 @@ from colearn.contract.reward import RewardFunction
 from colearn.errors import ConfigError, TaskError
 from colearn.text.json_value import copied
 
-from ..checks import check_unset
+from ..checks import check_split, check_unset
 from .answering import AgentAnswer, Answering, AnswerRewards
 from .data import SPLIT, RowSource, read_rows
 from .prompt import AskedPrompt, read_prompt
@@ -131,8 +131,7 @@ class Dataset(Answering[DataItem]):
 
         Errors: ConfigError naming the row that cannot be used.
         """
-        if split not in ("train", "test"):
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         if split not in self._items:
             if "test" in self.sources:
                 self._items[split] = self._read(split)

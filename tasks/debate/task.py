@@ -10,12 +10,12 @@ import numpy as np
 
 from colearn.contract import Headline
 from colearn.contract.held_out import separate
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 from colearn.programs.workflow import Team, Workflow, WorkflowState
 from colearn.programs.workflow.qa import exact_match
 
 from ..answers import final_answer, marked_answer
-from ..checks import check_choice, check_unset, check_whole
+from ..checks import check_choice, check_split, check_unset, check_whole
 from ..math_duo.checker import equal, number, same_expression
 from ..math_duo.data import MathProblem, load_problems
 from ..search.items import load_questions, load_tested
@@ -108,9 +108,7 @@ class AnswerTeam(Workflow[Item]):
 
     def items(self, split: str) -> Sequence[Item]:
         """The problems of 'train' or 'test'."""
-        if split not in self._splits:
-            known = nearest(split, self._splits)
-            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        check_split(split)
         return self._splits[split]
 
     def grade(self, team: Team, item: Item, text: str, rounds: int) -> None:

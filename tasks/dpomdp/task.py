@@ -14,10 +14,10 @@ from colearn.contract import (
     Headline,
 )
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
 from colearn.exact.reader import read_dpomdp
 from colearn.text.reasoning import without_reasoning
 
+from ..checks import check_split
 from .settings import check_numbers, choose_horizon, choose_problem
 from .text import (
     OPENING,
@@ -27,8 +27,6 @@ from .text import (
     check_template,
     rename,
 )
-
-SPLITS = ("train", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,7 @@ class TextDecPOMDP(DecPOMDP[Problem, PlayState]):
 
     def items(self, split: str) -> Sequence[Problem]:
         """The problem itself, for 'train' and for 'test'."""
-        if split not in SPLITS:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, SPLITS)}")
+        check_split(split)
         return (self._item,)
 
     def reset(self, item: Problem, rng: np.random.Generator) -> PlayState:

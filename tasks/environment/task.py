@@ -28,7 +28,7 @@ from colearn.registry.given import settled
 from colearn.text.json_value import copied
 from colearn.text.reasoning import without_reasoning
 
-from ..checks import check_number, check_unset, check_whole
+from ..checks import check_number, check_split, check_unset, check_whole
 from ..dataset.data import RowSource, read_rows
 from ..dataset.prompt import AskedPrompt, read_prompt
 from ..dataset.task import TEST_SHARE, weighted_sum
@@ -147,8 +147,7 @@ class Environment(DecPOMDP[EnvironmentItem, EnvironmentState]):
 
         Errors: ConfigError naming the row that cannot be used.
         """
-        if split not in ("train", "test"):
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         if not self._items:
             if self.path is None:
                 item = EnvironmentItem(where=self.factory, prompt=AskedPrompt(text=""), columns={})

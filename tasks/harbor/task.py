@@ -17,7 +17,7 @@ from colearn.errors import ConfigError
 from colearn.programs.sandbox import check_mechanism
 from colearn.text.reasoning import without_reasoning
 
-from ..checks import check_finite, check_number, check_whole
+from ..checks import check_finite, check_number, check_split, check_whole
 from .folder import HarborTask, read_tasks
 from .shell import Graded, run_command, verify
 
@@ -105,8 +105,7 @@ class Harbor(DecPOMDP[HarborTask, HarborState]):
 
     def items(self, split: str) -> Sequence[HarborTask]:
         """The tasks of 'train' or 'test'."""
-        if split not in ("train", "test"):
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: HarborTask, rng: np.random.Generator) -> HarborState:

@@ -10,15 +10,13 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
 
-from ..checks import check_number, check_whole
+from ..checks import check_number, check_split, check_whole
 from .orders import Choice, Season, draw_seasons
 
 GROWER, CARTER = "grower", "carter"
 SUN, HAIL = "sun", "hail"
 READY = "ready"
-SPLITS = ("train", "test")
 
 _OPENING = "you are the {agent} . each week answer with one of two words . now answer ready"
 _PROMPTS = {
@@ -92,8 +90,7 @@ class Harvest(DecPOMDP[Season, Played]):
 
     def items(self, split: str) -> Sequence[Season]:
         """The seasons of 'train' or of 'test'."""
-        if split not in SPLITS:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, SPLITS)}")
+        check_split(split)
         size = self.train if split == "train" else self.test
         return _seasons(split, self.weeks, size, self.seed)
 

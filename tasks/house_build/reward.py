@@ -55,17 +55,14 @@ def survey(blocks: Sequence[PlacedBlock], house: House) -> BuildCounts:
     )
 
 
-def raw_reward(
-    result: BuildCounts, harm: float, *, variant: str, coverage: str, agents: int
-) -> float:
+def raw_reward(result: BuildCounts, harm: float, *, variant: str, agents: int) -> float:
     """The reward before the shift, at most `HIGHEST`: F.3 of the paper, or CoMLRL's formula.
 
     `harm` is the share of the players' health points that the spiders took, in [0, 1].
     """
     if variant == "comlrl":
         return result.match - (0.1 * harm if agents > 1 else 0.0)
-    covered = result.exact if coverage == "exact" else result.occupied
-    return 2.0 * covered / result.total - 1.5 * result.extra / result.total - 0.2 * harm
+    return 2.0 * result.exact / result.total - 1.5 * result.extra / result.total - 0.2 * harm
 
 
 def lowest_reward(result: BuildCounts, variant: str) -> float:

@@ -14,7 +14,6 @@ CHOICES = {
     "variant": ("paper", "comlrl"),
     "size": tuple(FAMILIES),
     "feedback": ("position", "perfect", "score"),
-    "coverage": ("exact", "occupied"),
     "prompt": ("full", "compact"),
 }
 HOUSES, TRAIN_HOUSES = 10, 8
@@ -25,11 +24,6 @@ def check_choices(choices: Mapping[str, str | None]) -> None:
     for field, value in choices.items():
         if value is not None:
             check_choice(field, value, CHOICES[field])
-    if choices["variant"] == "comlrl" and choices["coverage"] is not None:
-        raise ConfigError(
-            "task.coverage: variant comlrl always counts exact blocks; leave it out or set variant "
-            "to paper"
-        )
 
 
 def check_numbers(
@@ -39,18 +33,12 @@ def check_numbers(
     max_commands: int | None,
     spiders: int,
     spider_attack: Sequence[int],
-    spider_hp: int,
-    player_hp: int,
-    player_attack: int,
     reward_shift: float | None,
 ) -> None:
     """Raise ConfigError at the first invalid number."""
     check_whole("horizon", horizon, 1)
     check_whole("agents", agents, 1)
     check_whole("spiders", spiders, 0)
-    check_whole("spider_hp", spider_hp, 1)
-    check_whole("player_hp", player_hp, 1)
-    check_whole("player_attack", player_attack, 1)
     pair = isinstance(spider_attack, Sequence) and len(spider_attack) == 2
     if not pair or isinstance(spider_attack, str):
         raise ConfigError(

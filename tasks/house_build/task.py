@@ -15,15 +15,26 @@ import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
 
+from ..checks import check_split
+from ..turn_and_reward import turn_and_reward
 from . import text
 from .houses import House
 from .picture import picture
 from .reward import HIGHEST, SOLVED, lowest_reward, raw_reward, survey
 from .settings import TRAIN_HOUSES, check_choices, check_numbers, choose_houses
 from .shapes import block_counts, pieces, resource_limit, shares
-from .world import Box, PlacedBlock, TurnRules, build, living, parse
+from .world import (
+    PLAYER_ATTACK,
+    PLAYER_HP,
+    SPIDER_HP,
+    Box,
+    PlacedBlock,
+    TurnRules,
+    build,
+    living,
+    parse,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +71,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
         /fill x1 y1 z1 x2 y2 z2 block       corners in any order, both included
         /setblock x y z block
-        /damage @e[type=spider,limit=1] n   n health points off the first living spider, n at most
-                                            `player_attack`
+        /damage @e[type=spider,limit=1] n   n health points off the first living spider, n at most 6
         /kill                               all spiders; also with a selector of spiders, whose
                                             limit=k then kills the first k living ones
 
@@ -70,8 +80,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     All agents share the raw reward of a turn (F.3), which is at most 2 in paper and 1 in comlrl:
 
-        paper   2 covered/total - 1.5 extra/total - 0.2 min(1, damage/player_hp)
-        comlrl  match                             - 0.1 min(1, damage/player_hp)
+        paper   2 covered/total - 1.5 extra/total - 0.2 min(1, damage/5)
+        comlrl  match                             - 0.1 min(1, damage/5)
 
     `total` counts the house's cells, `covered` the cells that hold the blueprint's block, and
     `extra` the blocks outside the house. `match` is the share of all cells of the box, air
@@ -97,14 +107,13 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     The paper leaves the following choices open. The paper names a data set of houses; the default
     houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
-    extra; `coverage='occupied'` counts the cell as covered, as StrBuild does. The number of spiders
-    and the health points are CoMLRL's: 3 spiders, each of which takes 1 to 3 of the players' 5 HP.
-    The players' attack is 6, as in figure 3b. `spider_hp` is 6, so that one hit kills a spider; in
-    Minecraft, a spider has 16 HP. Resources and the command limit are CoMLRL's. Builds do not
-    accumulate over turns. The shift, the threshold for stopping and m_t are those of StrBuild. The
-    paper's line about the spiders names `/damage`, but its list of commands names only `/fill` and
-    `/kill`; this task accepts all three commands. Spiders have no position, since nothing in the
-    paper depends on a position.
+    extra. The number of spiders and the health points are CoMLRL's: 3 spiders, each of which takes
+    1 to 3 of the players' 5 HP. The players' attack is 6, as in figure 3b. A spider has 6 HP, so
+    that one hit kills it; in Minecraft, a spider has 16 HP. Resources and the command limit are
+    CoMLRL's. Builds do not accumulate over turns. The shift, the threshold for stopping and m_t are
+    those of StrBuild. The paper's line about the spiders names `/damage`, but its list of commands
+    names only `/fill` and `/kill`; this task accepts all three commands. Spiders have no position,
+    since nothing in the paper depends on a position.
 
     `prompt='compact'` is for small word-level models. A cell is one word: column and row as on a
     chess board seen from above, then the layer, from 1. The prompt lists the house in pieces, each
@@ -124,8 +133,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
     Instead, `houses_file` can name a JSON file of houses (`file.read_houses`). `train_houses` (8)
     is the number of houses in the training split; the other houses are the test split, as in the
     paper. `max_commands` is the maximum number of commands per turn of all agents together, split
-    evenly among the agents; the default is 600. `spiders`, `spider_attack` (minimum and maximum,
-    drawn uniformly), `spider_hp`, `player_hp` and `player_attack` define the spiders' threat.
+    evenly among the agents; the default is 600. `spiders` and `spider_attack` (minimum and maximum,
+    drawn uniformly) define the spiders' threat.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -141,34 +150,19 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         train_houses: int = TRAIN_HOUSES,
         houses_file: str | None = None,
         feedback: Literal["position", "perfect", "score"] | None = None,
-        coverage: Literal["exact", "occupied"] | None = None,
         max_commands: int | None = None,
         spiders: int = 3,
         spider_attack: Sequence[int] = (1, 3),
-        spider_hp: int = 6,
-        player_hp: int = 5,
-        player_attack: int = 6,
         reward_shift: float | None = None,
         prompt: Literal["full", "compact"] = "full",
     ) -> None:
-        check_choices(
-            {
-                "variant": variant,
-                "size": size,
-                "feedback": feedback,
-                "coverage": coverage,
-                "prompt": prompt,
-            }
-        )
+        check_choices({"variant": variant, "size": size, "feedback": feedback, "prompt": prompt})
         check_numbers(
             horizon=horizon,
             agents=agents,
             max_commands=max_commands,
             spiders=spiders,
             spider_attack=spider_attack,
-            spider_hp=spider_hp,
-            player_hp=player_hp,
-            player_attack=player_attack,
             reward_shift=reward_shift,
         )
         self._items = choose_houses(
@@ -179,12 +173,10 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
         usual = "position" if variant == "paper" else "score"
         self.feedback = usual if feedback is None else feedback
-        self.coverage = "exact" if coverage is None else coverage
         self.max_commands = max_commands
         self.limit = (600 if max_commands is None else max_commands) // agents
-        self.spiders, self.spider_hp = spiders, spider_hp
+        self.spiders = spiders
         self.spider_attack = (spider_attack[0], spider_attack[1])
-        self.player_hp, self.player_attack = player_hp, player_attack
         self.highest = HIGHEST[variant]
         self.reward_shift = -self.highest if reward_shift is None else float(reward_shift)
         lowest = min(
@@ -196,8 +188,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     def items(self, split: str) -> Sequence[House]:
         """The houses of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: House, rng: np.random.Generator) -> HouseBuildState:
@@ -250,12 +241,11 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         all_commands = [parse(actions[agent], rules) for agent in self.agents]
         blocks = build(all_commands)
         attacks = [attack for commands in all_commands for attack in commands.attacks]
-        alive = living(attacks, state.spiders, self.spider_hp)
+        alive = living(attacks, state.spiders, SPIDER_HP)
         reward = raw_reward(
             survey(blocks, state.item),
-            min(1.0, sum(alive) / self.player_hp),
+            min(1.0, sum(alive) / PLAYER_HP),
             variant=self.variant,
-            coverage=self.coverage,
             agents=len(self.agents),
         )
         after = HouseBuildState(
@@ -282,7 +272,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         return {
             "score": state.reward,
             "iou": result.iou,
-            "health": max(0.0, 1.0 - state.damage / self.player_hp),
+            "health": max(0.0, 1.0 - state.damage / PLAYER_HP),
             "coverage": result.exact / result.total,
             "match": result.match,
             "extra": float(result.extra),
@@ -291,11 +281,7 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     def global_info(self, state: HouseBuildState) -> str:
         """m_t in the paper's words (E.3)."""
-        return (
-            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
-            f"{self.horizon}-turn episode.\n"
-            f"Your last-turn reward is {state.reward:.2f} / {self.highest:.2f}."
-        )
+        return turn_and_reward(state.turn, self.horizon, state.reward, self.highest)
 
     def command(self, box: Box) -> str:
         """One command in the format that the prompt requests."""
@@ -339,8 +325,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         return picture(state.item, state.blocks, self.agents, caption=self._harm(state))
 
     def _harm(self, state: HouseBuildState) -> str:
-        health = max(0, self.player_hp - state.damage)
-        return f"spiders {state.alive} of {self.spiders}, health {health} of {self.player_hp}"
+        health = max(0, PLAYER_HP - state.damage)
+        return f"spiders {state.alive} of {self.spiders}, health {health} of {PLAYER_HP}"
 
     def _kill(self) -> str:
         return "kill" if self.prompt == "compact" else "/kill @e[type=spider]"
@@ -353,7 +339,6 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
                 block: resource_limit(count, agents) for block, count in block_counts(item).items()
             },
             commands=self.limit,
-            player_attack=self.player_attack,
             setblock=paper,
             damage=paper,
             any_kill=not paper,
@@ -370,17 +355,15 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         )
 
     def _threat(self, state: HouseBuildState) -> text.Threat:
-        hit = f"/damage @e[type=spider,limit=1] {self.player_attack} minecraft:player_attack"
+        hit = f"/damage @e[type=spider,limit=1] {PLAYER_ATTACK} minecraft:player_attack"
         return text.Threat(
             attacks=state.spiders,
-            player_hp=self.player_hp,
             command=hit if self.variant == "paper" else "/kill @e[type=spider]",
         )
 
     def _hints(self, state: HouseBuildState, seat: text.BuilderFields) -> tuple[text.Hint, ...]:
         if self.feedback == "score":
             return ()
-        exact = self.coverage == "exact"
         if self.feedback == "perfect":
-            return text.owner_hints(state.blocks, state.item, seat, exact=exact)
-        return text.position_hints(state.blocks, state.item, exact=exact)
+            return text.owner_hints(state.blocks, state.item, seat)
+        return text.position_hints(state.blocks, state.item)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..blocks import AIR
 from .houses import House
 from .shapes import in_order, pieces, rectangles, shares
-from .world import Box, Cell, PlacedBlock, cell_word
+from .world import PLAYER_HP, Box, Cell, PlacedBlock, cell_word
 
 COMPACT_STEP = 0.25
 COMPACT_BOUND = 2.0
@@ -33,7 +33,6 @@ class Threat:
     """Prompt fields about the spiders."""
 
     attacks: tuple[int, ...]
-    player_hp: int
     command: str
     """The instruction for attacks."""
 
@@ -99,7 +98,7 @@ def full_prompt(
 def _threat_check(threat: Threat) -> str:
     return (
         f"Threat check: There are {len(threat.attacks)} spiders nearby; you have "
-        f"{threat.player_hp} HP. Spider attack list: {list(threat.attacks)}, total damage "
+        f"{PLAYER_HP} HP. Spider attack list: {list(threat.attacks)}, total damage "
         f"dmg={sum(threat.attacks)}. If you want to kill them, output the attack command: "
         f"{threat.command}. All other commands should be normal building commands."
     )
@@ -119,7 +118,7 @@ def compact_prompt(house: House, seat: BuilderFields, threat: Threat) -> str:
     lines.append(f"you {seat.name} max {seat.limit} {resources}")
     if threat.attacks:
         attacks = " ".join(map(str, threat.attacks))
-        lines.append(f"spiders {attacks} damage {sum(threat.attacks)} hp {threat.player_hp}")
+        lines.append(f"spiders {attacks} damage {sum(threat.attacks)} hp {PLAYER_HP}")
     return "\n".join(lines)
 
 
@@ -134,16 +133,16 @@ def long_command(box: Box) -> str:
     return " ".join(("/fill", *map(str, (*box.low, *box.high)), box.block))
 
 
-def position_hints(blocks: Sequence[PlacedBlock], house: House, *, exact: bool) -> tuple[Hint, ...]:
+def position_hints(blocks: Sequence[PlacedBlock], house: House) -> tuple[Hint, ...]:
     """Lists missing blocks and extra blocks; the lists are the same for all agents."""
     return (
-        ("missing", rectangles(_lacking(blocks, dict(house.blocks), exact=exact))),
+        ("missing", rectangles(_lacking(blocks, dict(house.blocks)))),
         ("extra", _outside(blocks, house)),
     )
 
 
 def owner_hints(
-    blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields, *, exact: bool
+    blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields
 ) -> tuple[Hint, ...]:
     """Lists the missing cells of the agent's share, and for the last agent also the extra
     blocks."""
@@ -152,20 +151,14 @@ def owner_hints(
     }
     last = seat.number == seat.agents - 1
     return (
-        ("place", rectangles(_lacking(blocks, share, exact=exact))),
+        ("place", rectangles(_lacking(blocks, share))),
         ("remove", _outside(blocks, house) if last else ()),
     )
 
 
-def _lacking(
-    blocks: Sequence[PlacedBlock], target: Mapping[Cell, str], *, exact: bool
-) -> dict[Cell, str]:
+def _lacking(blocks: Sequence[PlacedBlock], target: Mapping[Cell, str]) -> dict[Cell, str]:
     built = {block.cell: block.name for block in blocks}
-    return {
-        cell: name
-        for cell, name in target.items()
-        if (built.get(cell) != name if exact else cell not in built)
-    }
+    return {cell: name for cell, name in target.items() if built.get(cell) != name}
 
 
 def _outside(blocks: Sequence[PlacedBlock], house: House) -> tuple[Box, ...]:
@@ -199,9 +192,9 @@ def full_feedback(
         corners = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
         lines.append(f"{_HEADINGS[name]}: {corners or 'none'}.")
     if hints and threat.attacks:
-        health = max(0, threat.player_hp - damage)
+        health = max(0, PLAYER_HP - damage)
         lines.append(
-            f"{alive} of {len(threat.attacks)} spiders attacked: {health} of {threat.player_hp} HP "
+            f"{alive} of {len(threat.attacks)} spiders attacked: {health} of {PLAYER_HP} HP "
             "were left. They come back each turn."
         )
     lines.append(

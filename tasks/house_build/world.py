@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from ..blocks import AIR, cell_name, command_lines
 
+SPIDER_HP, PLAYER_HP, PLAYER_ATTACK = 6, 5, 6
+"""Health points of a spider and of the players, and the highest damage of one `/damage`."""
 Cell = tuple[int, int, int]
 """(x, y, z) from 0: x to the right, y up, z to the back."""
 
@@ -67,8 +69,6 @@ class TurnRules:
     """Number of cells of each solid block that the agent may fill; air is free."""
     commands: int
     """Maximum number of commands; later ones are rejected."""
-    player_attack: int
-    """Maximum damage of one `/damage`."""
     setblock: bool
     damage: bool
     any_kill: bool
@@ -166,7 +166,7 @@ def _attack(line: str, rules: TurnRules) -> Attack | None:
     match = _DAMAGE.match(line) if rules.damage else None
     if match is not None:
         amount = float(match[2])
-        fits = _spiders(match[1]) == (True, 1) and amount <= rules.player_attack
+        fits = _spiders(match[1]) == (True, 1) and amount <= PLAYER_ATTACK
         return Attack(amount, 1) if fits else None
     match = _KILL.match(line)
     if match is None:

@@ -14,12 +14,12 @@ from colearn.contract import (
     joint_observations,
 )
 from colearn.contract.types import Observation, Outcome
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 from colearn.programs.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
 
 from ..answers import code_block, marked_answer
-from ..checks import check_choice, check_number, check_unset, check_whole
+from ..checks import check_choice, check_number, check_split, check_unset, check_whole
 from . import reward
 from .checker import equal, number, plain_number
 from .data import MathProblem, load_problems
@@ -147,8 +147,7 @@ class MathDuo(DecPOMDP[MathProblem, MathState]):
 
     def items(self, split: str) -> Sequence[MathProblem]:
         """The problems of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: MathProblem, rng: np.random.Generator) -> MathState:

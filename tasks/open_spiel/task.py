@@ -12,8 +12,9 @@ import numpy as np
 from colearn.contract import Decision, DecPOMDP, EnumeratedGame, Headline
 from colearn.contract.picture import Picture
 from colearn.contract.types import Observation, Outcome
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
+from ..checks import check_split
 from .exact import Policy, all_decisions, equilibrium_distance
 from .games import Game, Move, after_chance, cooperative, joined, load, movers, position
 from .phrasings import Form, draw, phrasing, revealed
@@ -126,8 +127,7 @@ class OpenSpiel(DecPOMDP[Game, GameState]):
 
     def items(self, split: str) -> Sequence[Game]:
         """The games of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def horizon_of(self, item: Game) -> int:

@@ -16,7 +16,7 @@ from colearn.errors import ConfigError, TaskError
 from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
 
-from ..checks import check_whole
+from ..checks import check_split, check_whole
 from .session import (
     EnvironmentSession,
     RejectedAction,
@@ -119,8 +119,7 @@ class OpenEnv(DecPOMDP[EnvironmentServer, ServedState]):
 
     def items(self, split: str) -> Sequence[EnvironmentServer]:
         """The same environment 64 times, in both splits."""
-        if split not in ("train", "test"):
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         return self._items
 
     def reset(self, item: EnvironmentServer, rng: np.random.Generator) -> ServedState:

@@ -13,7 +13,7 @@ from colearn.contract.types import Outcome
 from colearn.errors import ConfigError, TaskError, reason_of, required
 from colearn.text.reasoning import without_reasoning
 
-from ..checks import check_finite, check_whole
+from ..checks import check_finite, check_split, check_whole
 from .foreign import raised_in
 from .phrasing import phrasing as phrased
 from .repeats import check_repeats
@@ -94,8 +94,7 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
 
     def items(self, split: str) -> Sequence[ZooItem]:
         """The same environment 64 times, in both splits."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: ZooItem, rng: np.random.Generator) -> ZooState:

@@ -14,7 +14,7 @@ from colearn.contract.held_out import separate
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ConfigError
 
-from ..checks import check_whole
+from ..checks import check_split, check_whole
 from ..dataset.answering import AgentAnswer, Answering, AnsweringState, AnswerRewards
 from ..dataset.prompt import AskedPrompt
 from .scorer import Source, entries
@@ -93,8 +93,7 @@ class ReasoningGym(Answering[GymItem]):
 
         Errors: ConfigError if no question is left to train on.
         """
-        if split not in ("train", "test"):
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         if not self._items:
             all_items = [self._item(number) for number in range(self.source[2])]
             train, test = all_items[: -self.test_size], all_items[-self.test_size :]

@@ -21,7 +21,7 @@ from colearn.programs.workflow.qa import (
     f1,
 )
 
-from ..checks import check_choice, check_whole
+from ..checks import check_choice, check_split, check_whole
 from .guess import guess
 from .items import load_corpus, load_questions
 from .prompts import COMPACT, FULL, SYSTEM, compact_documents, full_documents
@@ -62,7 +62,6 @@ class SearchTeam(Workflow[Question]):
         corpus: str | None = None,
         encoder: str | None = None,
         kinds: Sequence[str] = KINDS,
-        world_seed: int = 0,
         people: int = 48,
         towns: int = 12,
         documents: int = 3,
@@ -75,11 +74,10 @@ class SearchTeam(Workflow[Question]):
         check_choice("prompt", prompt, ("full", "compact"))
         check_whole("documents", documents, 1)
         check_whole("longest", longest, 1)
-        check_whole("world_seed", world_seed, 0)
         check_whole("people", people, 1, MOST_PEOPLE)
         check_whole("towns", towns, 1, MOST_TOWNS)
         self.documents, self.longest, self.prompt = documents, longest, prompt
-        world = World(seed=world_seed, people=people, towns=towns)
+        world = World(people=people, towns=towns)
         self._questions, packaged = load_questions(data, world, kinds)
         searched = load_corpus(corpus, packaged, data) if self.searches else Passages(())
         self.retriever: Retriever = BM25(searched) if encoder is None else Dense(searched, encoder)
@@ -88,9 +86,7 @@ class SearchTeam(Workflow[Question]):
 
     def items(self, split: str) -> Sequence[Question]:
         """The questions of 'train' or 'test'."""
-        if split not in self._questions:
-            known = nearest(split, self._questions)
-            raise ConfigError(f"task.items: unknown split '{split}'; {known}")
+        check_split(split)
         return self._questions[split]
 
     async def search(self, query: str) -> tuple[Passage, ...]:

@@ -94,7 +94,7 @@ def _glyphs(drawing: str) -> dict[str, tuple[str, ...]]:
 
 FONTS = MappingProxyType({"large": _glyphs(_LARGE), "small": _glyphs(_SMALL)})
 SPACING = MappingProxyType({"large": 2, "small": 1})
-"""Default number of empty columns between two letters, by font."""
+"""Number of empty columns between two letters, by font."""
 
 
 def unknown_characters(text: str) -> str:
@@ -103,8 +103,8 @@ def unknown_characters(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def draw(text: str, font: str, spacing: int) -> tuple[str, ...]:
+def draw(text: str, font: str) -> tuple[str, ...]:
     """Returns the rows of `text` from the top. All rows are equally wide and consist of '#' (build)
     and '.' (leave empty)."""
     letters = [FONTS[font][char] for char in text.upper()]
-    return tuple(("." * spacing).join(rows) for rows in zip(*letters, strict=True))
+    return tuple(("." * SPACING[font]).join(rows) for rows in zip(*letters, strict=True))

@@ -23,10 +23,8 @@ def check_settings(
     horizon: int,
     agents: int,
     strings: Mapping[str, Sequence[str]],
-    spacing: int | None,
     max_commands: int | None,
     reward_shift: float,
-    show_grid: bool | None,
 ) -> None:
     """Raise ConfigError at the first invalid setting."""
     for field, value in choices.items():
@@ -35,8 +33,6 @@ def check_settings(
     check_whole("agents", agents, 1)
     for field, texts in strings.items():
         _strings(field, texts)
-    if spacing is not None:
-        check_whole("spacing", spacing, 0)
     if max_commands is not None:
         check_whole("max_commands", max_commands, 1)
         if max_commands < agents:
@@ -45,8 +41,6 @@ def check_settings(
                 f"set it to {agents} or more"
             )
     check_finite("reward_shift", reward_shift, "the default is -2")
-    if show_grid is not None and not isinstance(show_grid, bool):
-        raise ConfigError(f"task.show_grid: must be true or false, got {show_grid!r}")
 
 
 def _strings(field: str, texts: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.contract.picture import Picture
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 
 from ..blocks import (
     AIR,
@@ -28,8 +28,10 @@ from ..blocks import (
     parse,
     target_cells,
 )
+from ..checks import check_split
+from ..turn_and_reward import turn_and_reward
 from . import text
-from .font import SPACING, draw
+from .font import draw
 from .picture import picture
 from .reward import HIGHEST, lowest_reward, raw_reward, survey
 from .settings import check_settings
@@ -87,8 +89,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     The variants differ further in
 
-    - the grid: `show_grid` is on in paper and off in comlrl, where the first prompt omits the grid
-      and each line about '#' and '.', so that agents know only the bounding box in the first turn;
+    - the grid: in comlrl, the first prompt omits the grid and each line about '#' and '.', so that
+      agents know only the bounding box in the first turn;
     - the feedback 'position': paper lists the empty target cells and the blocks outside the target;
       comlrl lists all letter positions and tells each agent to choose its share.
 
@@ -117,8 +119,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     Settings: `strings` and `test_strings` replace the paper's strings (train I C M L MC CM LI LLM,
     test ICML CLIM). `max_commands` is the maximum number of commands per turn of all agents
-    together, split evenly among the agents; the default is 300. `spacing` is the number of empty
-    columns between letters; the default is 2 in the 5x5 font 'large' and 1 in the 3x3 font 'small'.
+    together, split evenly among the agents; the default is 300. There are 2 empty columns between
+    the letters of the 5x5 font 'large' and 1 between those of the 3x3 font 'small'.
 
     Errors: ConfigError from the constructor, one line that names the setting.
     """
@@ -132,11 +134,9 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         strings: Sequence[str] | None = None,
         test_strings: Sequence[str] | None = None,
         font: Literal["large", "small"] = "large",
-        spacing: int | None = None,
         feedback: Literal["position", "perfect", "score"] = "position",
         max_commands: int | None = None,
         reward_shift: float = -2.0,
-        show_grid: bool | None = None,
         prompt: Literal["full", "compact"] = "full",
     ) -> None:
         splits = {
@@ -148,10 +148,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
             horizon=horizon,
             agents=agents,
             strings={"strings": splits["train"], "test_strings": splits["test"]},
-            spacing=spacing,
             max_commands=max_commands,
             reward_shift=reward_shift,
-            show_grid=show_grid,
         )
         trained = set(splits["train"])
         if shared := [string for string in splits["test"] if string in trained]:
@@ -162,11 +160,10 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         self.variant, self.font, self.feedback, self.prompt = variant, font, feedback, prompt
         self.horizon = horizon
         self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
-        self.spacing = SPACING[font] if spacing is None else spacing
         self.max_commands = max_commands
         self.limit = (300 if max_commands is None else max_commands) // agents
         self.reward_shift = float(reward_shift)
-        self.show_grid = variant == "paper" if show_grid is None else show_grid
+        self.show_grid = variant == "paper"
         self._items = {
             split: tuple(StringItem(string) for string in texts) for split, texts in splits.items()
         }
@@ -179,8 +176,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     def items(self, split: str) -> Sequence[StringItem]:
         """The strings of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: StringItem, rng: np.random.Generator) -> StrBuildState:
@@ -249,15 +245,11 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     def global_info(self, state: StrBuildState) -> str:
         """The central critic's extra text m_t, as the paper writes it (E.3)."""
-        return (
-            f"You are at turn = {min(state.turn + 1, self.horizon)} over a "
-            f"{self.horizon}-turn episode.\n"
-            f"Your last-turn reward is {state.reward:.2f} / {HIGHEST:.2f}."
-        )
+        return turn_and_reward(state.turn, self.horizon, state.reward, HIGHEST)
 
     def rows(self, item: StringItem) -> tuple[str, ...]:
         """The target as '#' and '.', top row first."""
-        return draw(item.text, self.font, self.spacing)
+        return draw(item.text, self.font)
 
     def target(self, item: StringItem) -> tuple[Cell, ...]:
         """The '#' cells, bottom up."""

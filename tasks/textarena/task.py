@@ -11,11 +11,10 @@ import numpy as np
 
 from colearn.contract import DecPOMDP
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError
 from colearn.text.notes import note_once
 from colearn.text.reasoning import without_reasoning
 
-from ..checks import check_whole
+from ..checks import check_split, check_whole
 from .replay import GameSource, Position, check, position
 
 ITEMS = 64
@@ -88,8 +87,7 @@ class TextArena(DecPOMDP[ArenaGame, ArenaState]):
 
     def items(self, split: str) -> Sequence[ArenaGame]:
         """The same game 64 times, in both splits."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; known: test, train")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: ArenaGame, rng: np.random.Generator) -> ArenaState:

@@ -11,12 +11,12 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline, joint_observations
 from colearn.contract.types import Observation, Outcome, Sources
-from colearn.errors import ConfigError, nearest
+from colearn.errors import ConfigError
 from colearn.programs.sandbox import Limits, run_program
 from colearn.text.reasoning import without_reasoning
 
 from ..answers import code_block, final_answer
-from ..checks import check_choice, check_number, check_whole
+from ..checks import check_choice, check_number, check_split, check_whole
 from .state import Answer, Item, PlannerDecision, TeamState, ToolRun, World
 
 TOOL, PLAN = "tool", "plan"
@@ -88,8 +88,7 @@ class ToolTeam(DecPOMDP[Item, TeamState[Item, World, Answer]], Generic[Item, Wor
     def items(self, split: str) -> Sequence[Item]:
         """The instances of 'train' or 'test'."""
         splits = self.splits()
-        if split not in splits:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, splits)}")
+        check_split(split)
         return splits[split]
 
     def reset(self, item: Item, rng: np.random.Generator) -> TeamState[Item, World, Answer]:

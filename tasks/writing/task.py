@@ -14,9 +14,10 @@ import numpy as np
 
 from colearn.contract import DecPOMDP, Headline
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError, nearest
 from colearn.text.reasoning import without_reasoning
 
+from ..checks import check_split
+from ..turn_and_reward import turn_and_reward
 from .data import TextSource, load_texts
 from .reward import ScoreParts, ScoringRules, score
 from .settings import check_settings
@@ -84,8 +85,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
 
     def items(self, split: str) -> Sequence[WritingItem]:
         """The texts of 'train' or 'test'."""
-        if split not in self._items:
-            raise ConfigError(f"task.items: unknown split '{split}'; {nearest(split, self._items)}")
+        check_split(split)
         return self._items[split]
 
     def reset(self, item: WritingItem, rng: np.random.Generator) -> WritingState:
@@ -118,10 +118,7 @@ class WritingTask(DecPOMDP[WritingItem, WritingState]):
         """m_t in the paper's words (E.3). It is the same for all texts, since there is only one
         turn."""
         reward = 0.0 if state.parts is None else state.parts.total
-        return (
-            "You are at turn = 1 over a 1-turn episode.\n"
-            f"Your last-turn reward is {reward:.2f} / {self.rules.highest:.2f}."
-        )
+        return turn_and_reward(0, 1, reward, self.rules.highest)
 
     def legal_action(self, state: WritingState, agent: str, rng: np.random.Generator) -> str:
         """Returns an uncoordinated action: a random number of consecutive words of the text, within

@@ -3,6 +3,7 @@
 `numbers.tsv` has an answer, its value and the source of the value in each line. `none`: the answer
 is no number, or math-verify's two readers (LaTeX, plain text) give it different values. Where both
 misread an answer (`10*0` for "10 000" in LaTeX), the value is sympy's of the written-out number.
+The last lines are worked out by hand: factorials, LaTeX's functions, and powers that are too large.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ def test_the_table_holds_two_hundred_answers():
     assert len({answer for answer, _, _ in CASES}) == len(CASES) >= 200
 
 
-@pytest.mark.parametrize(("answer", "value", "source"), CASES, ids=range(len(CASES)))
-def test_an_answer_has_the_graders_value(answer, value, source):
-    expected = None if value == "none" else pytest.approx(float(value), rel=1e-9)
-    assert number(answer) == expected, source
+def test_every_answer_has_the_graders_value():
+    for answer, value, source in CASES:
+        expected = None if value == "none" else pytest.approx(float(value), rel=1e-9)
+        assert number(answer) == expected, f"{answer}: {source}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from colearn.tasks.coder_tester.problem import ProgrammingProblem
 from colearn.tasks.coder_tester.running import try_golden
 from colearn.tasks.debate.task import Solver
 from colearn.tasks.math_duo import MathDuo
-from colearn.tasks.math_duo.checker import number, same_expression
+from colearn.tasks.math_duo.checker import same_expression
 from colearn.tasks.math_duo.data import MathProblem
 from colearn.tasks.plan_path import PlanPath
 from colearn.tasks.search.reading import read_ranking
@@ -47,7 +47,7 @@ def test_an_answer_without_a_mark_or_with_two_numbers_is_none(said):
     assert marked_answer(said) is None
 
 
-@pytest.mark.parametrize("said", RIGHT)
+@pytest.mark.parametrize("said", ["#### 42\nThat is all.", "\\boxed{41}, no: \\boxed{42}"])
 def test_a_marked_or_boxed_answer_is_paid_in_math_and_in_the_transfer_tests(said):
     task = MathDuo(train=1, test=1, tools=0, turns=1)
     state = task.reset(MathProblem("What is 6 x 7?", 42.0), RNG)
@@ -95,26 +95,6 @@ def test_a_reranker_chooses_whole_numbers_of_passages(said, chosen, valid):
 )
 def test_f1_of_closed_questions_is_hotpotqas(answer, gold, score):
     assert f1(answer, [gold]) == pytest.approx(score)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("7!", 5040.0),
-        ("$7!$", 5040.0),
-        ("\\frac{7!}{3!}", 840.0),
-        ("5! + 1", 121.0),
-        ("2^{3!}", 64.0),
-        ("-3!", -6.0),
-        ("20!", 2432902008176640000.0),
-        ("0!", 1.0),
-        ("3!!", None),
-        ("99999!", None),
-        ("n!", None),
-    ],
-)
-def test_small_factorials_are_numbers(text, value):
-    assert number(text) == (None if value is None else pytest.approx(value))
 
 
 def test_a_factorial_equals_its_value_as_an_expression():

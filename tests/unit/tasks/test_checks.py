@@ -1,11 +1,14 @@
-"""Checks of numbers that tasks share."""
+"""Checks that tasks share."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
+from complete_tasks import COMPLETE_TASKS
+from random_play import task_of
 
 from colearn.errors import ConfigError
 from colearn.tasks.checks import check_finite
@@ -35,3 +38,13 @@ def test_a_number_out_of_bounds_is_one_line_with_the_bound_and_the_remedy(
 )
 def test_a_number_at_its_bound_is_taken(value: float, bounds: dict[str, Any]) -> None:
     check_finite("shift", value, **bounds)
+
+
+OTHER_TASKS = ("dataset", "environment", "harbor", "reasoning_gym", "textarena")
+
+
+@pytest.mark.parametrize("name", [*COMPLETE_TASKS, *OTHER_TASKS])
+def test_every_task_names_an_unknown_split(name: str, tmp_path: Path) -> None:
+    line = r"^task\.items: unknown split 'tests'; did you mean 'test'\?$"
+    with pytest.raises(ConfigError, match=line):
+        task_of(name, tmp_path).items("tests")

@@ -10,7 +10,6 @@ import pytest
 from colearn.contract import joint_observations
 from colearn.contract.testing import check_task
 from colearn.contract.types import Outcome
-from colearn.errors import ConfigError
 from colearn.programs.workflow import Tool
 from colearn.tasks.code_loop import ReflectiveVerification
 from colearn.tasks.code_loop.languages import Report
@@ -120,11 +119,6 @@ def test_the_real_verifier_counts_the_tests_that_pass():
 def test_it_keeps_the_contract():
     task = scripted()
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
-
-
-def test_an_unknown_split_is_named():
-    with pytest.raises(ConfigError, match=r"task\.items: unknown split 'dev'"):
-        ReflectiveVerification().items("dev")
 
 
 def of_steps(question: str):

@@ -6,17 +6,15 @@ COLEARN_COOP_HUMANEVAL or from ../shared/data, where it is present.
 
 import json
 import os
-import pickle
 import sys
 import types
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from colearn.contract.testing import check_task
-from colearn.errors import ConfigError, MissingExtra
+from colearn.errors import ConfigError
 from colearn.programs.sandbox.mechanism import works
 from colearn.tasks.coop_humaneval import CoopHumanEval, parse
 from colearn.tasks.coop_humaneval.parse import read_answer
@@ -154,10 +152,6 @@ def test_a_single_model_is_not_paid_for_cooperation_and_done_when_all_tests_pass
     "main, reward",
     [
         ("def fair_share(amounts, people):\n    while True: pass\n    return []", 1.5),
-        ("import os\n" + ZEROS.replace("return", "os._exit(0); return"), 1.5),
-        (ZEROS.replace("return", "print('x' * 10 ** 8); return"), 1.5),
-        (ZEROS.replace("return", "raise SystemExit; return"), 1.5),
-        (ZEROS.replace("[0] * people", "[0] * 10 ** 12"), 1.5),
         (ZEROS.replace("[0] * people", "object()"), 1.5),
         ("from __future__ import nonsense\n" + ZEROS, 1.5),
         ("import no_such_module\n" + ZEROS, 1.5),
@@ -165,16 +159,13 @@ def test_a_single_model_is_not_paid_for_cooperation_and_done_when_all_tests_pass
         (ZEROS.replace("def", "async def"), 0.4),
         ("class fair_share:\n    def fair_share(self):\n        return 1", 0.4),
         ("fair_share = lambda amounts, people: [0] * people", 0.4),
-        ("\u65e5\u672c\u8a9e \U0001f642 \u202e \x00", 0.4),
         (ZEROS + "\x00", 1.0),
         (ZEROS.replace("[0]", "[" * 500 + "]" * 500), 1.0),
         (ZEROS + "# " + "x" * 10_000, 1.0),
         (ZEROS.replace("people", "l\u00e4nge"), 1.75),
         (f"```python\n{ZEROS}```", 1.75),
         (f"Sure, here's the code:\n\n```\n{ZEROS}```\nDon't call it with 0 people.", 1.75),
-        (f"```python\n{ZEROS}", 1.75),
         (f"Here's the function.\n\n{ZEROS}\nIt doesn't use aux (yet).\nDone!", 1.75),
-        (ZEROS.replace("\n", "\r\n"), 1.75),
         (ZEROS + "\nprint(fair_share([1], 0))\nassert False\nraise ValueError", 1.75),
         (ZEROS + "\nif __name__ == '__main__':\n    raise ValueError", 1.75),
         ("  " + ZEROS.replace("\n", "\n  "), 1.75),
@@ -250,19 +241,13 @@ def test_an_episode_ends_with_a_solution_that_uses_aux():
 @executes
 def test_the_reference_earns_the_maximum_on_every_packaged_problem():
     rng = np.random.default_rng(0)
-    for settings in ({}, {"prompt": "compact", "variant": "comlrl"}):
-        task = CoopHumanEval(**settings)
-        for item in (*task.items("train"), *task.items("test")):
-            state = task.reset(item, rng)
-            outcome = task.step(state, task.reference_actions(state), rng)
-            assert (str(item), outcome.reward, outcome.done) == (str(item), 0, True)
-            assert task.metrics(outcome.state) == {
-                "score": 4,
-                "pass": 1,
-                "tests": 1,
-                "syntax": 1,
-                "uses_aux": 1,
-            }
+    task = CoopHumanEval()
+    for item in (*task.items("train"), *task.items("test")):
+        state = task.reset(item, rng)
+        outcome = task.step(state, task.reference_actions(state), rng)
+        assert (str(item), outcome.reward, outcome.done) == (str(item), 0, True)
+        measured = task.metrics(outcome.state)
+        assert measured == {"score": 4, "pass": 1, "tests": 1, "syntax": 1, "uses_aux": 1}
 
 
 def test_packaged_problems_are_twenty_different_ones_with_three_to_six_tests():
@@ -275,21 +260,10 @@ def test_packaged_problems_are_twenty_different_ones_with_three_to_six_tests():
 
 
 @executes
-def test_steps_repeat_in_another_process():
-    task = CoopHumanEval(seconds=600)
-    rng = np.random.default_rng(0)
-    state = task.reset(task.items("train")[SHARE], rng)
-    actions = {"aux": AUX, "main": ZEROS.replace("return", "aux([2], 1)\n    return")}
-    with ProcessPoolExecutor(1) as pool:
-        elsewhere = pool.submit(task.step, state, actions, rng).result()
-    assert elsewhere == task.step(state, actions, rng)
-    assert pickle.loads(pickle.dumps(elsewhere)) == elsewhere
-
-
-@executes
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-@pytest.mark.parametrize("feedback", ["diagnostics", "score"])
-@pytest.mark.parametrize("variant", ["paper", "comlrl"])
+@pytest.mark.parametrize(
+    ("variant", "feedback", "prompt"),
+    [("paper", "diagnostics", "full"), ("comlrl", "score", "compact")],
+)
 def test_every_way_of_playing_keeps_the_contract(variant, feedback, prompt):
     task = CoopHumanEval(variant=variant, feedback=feedback, prompt=prompt, horizon=3)
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
@@ -372,13 +346,6 @@ def test_an_observation_never_shows_the_others_code():
     task = CoopHumanEval()
     text = task.observe(play(task, AUX.replace("amounts", "secret"), "").state, "main")
     assert "secret" not in text and "MISSING (Main function fair_share" in text
-
-
-def test_critics_are_told_turn_and_last_raw_reward():
-    task = CoopHumanEval()
-    assert task.global_info(play(task, AUX, "").state) == (
-        "You are at turn = 2 over a 2-turn episode.\nYour last-turn reward is 0.40 / 4.00."
-    )
 
 
 def test_legal_actions_define_their_function_on_one_line():
@@ -512,26 +479,16 @@ def test_the_hub_without_a_network_names_the_remedy(monkeypatch):
     )
 
 
-def test_the_hub_without_the_extra_names_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'colearn-llm\[tasks\]'"):
-        CoopHumanEval(data="hub")
-
-
 @pytest.mark.parametrize(
     "settings, line",
     [
         ({"variant": "papr"}, "task.variant: unknown value 'papr'; did you mean 'paper'?"),
-        ({"prompt": "short"}, "task.prompt: unknown value 'short'; known: compact, full"),
-        ({"feedback": "all"}, "task.feedback: unknown value 'all'; known: diagnostics, score"),
         ({"sandbox": "bwarp"}, "task.sandbox: unknown value 'bwarp'; did you mean 'bwrap'?"),
         ({"data": "huub"}, "task.data: unknown value 'huub'; did you mean 'hub'? or the path of"),
         ({"data": 3}, "task.data: must be one of packaged, hub, humaneval, mbpp or a path, got 3"),
         ({"data": "/no/such.jsonl"}, "task.data: cannot read /no/such.jsonl ("),
-        ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
         ({"feedback_tests": -1}, "task.feedback_tests: must be a whole number, got -1; set it to"),
         ({"seconds": 0}, "task.seconds: 0 must be a positive number"),
-        ({"memory_mb": 8}, "task.memory_mb: 8 is too small for Python"),
         ({"reward_shift": float("inf")}, "task.reward_shift: must be a finite number, got inf"),
     ],
 )
@@ -539,11 +496,6 @@ def test_a_bad_setting_is_one_line_with_the_remedy(settings, line):
     with pytest.raises(ConfigError) as caught:
         CoopHumanEval(**settings)
     assert str(caught.value).startswith(line) and "\n" not in str(caught.value)
-
-
-def test_an_unknown_split_is_named():
-    with pytest.raises(ConfigError, match=r"task\.items: unknown split 'tests'; did you mean"):
-        CoopHumanEval().items("tests")
 
 
 def test_a_machine_without_a_sandbox_is_told_what_to_do(monkeypatch):
@@ -562,15 +514,10 @@ def test_without_a_sandbox_programs_run_when_the_user_says_so():
     "text",
     [
         "a=(\n" * 2500,
-        "def f(\n" * 1400,
         "x = '''\n" * 1200,
         "-" * 9_000,
-        "```\n" * 2500,
         "@a\n" * 3330,
-        "@a(1)\n" * 1600,
         "b = f(x, y)\n" * 700 + "a=(\n" * 200,
-        "a=1\n" * 2000 + "@a\n" * 600,
-        "b==(\n" * 190 + "c==f(x,y),\n" * 800,
         "from here we go on\n" * 500,
     ],
 )

@@ -22,6 +22,7 @@ from colearn.tasks.coop_humaneval import CoopHumanEval
 from colearn.tasks.debate import Debate
 from colearn.tasks.house_build.file import read_houses
 from colearn.tasks.math_duo import MathDuo
+from colearn.tasks.rows import file_rows
 from colearn.tasks.search import ParallelRetrieval
 from colearn.tasks.writing.arxiv import ArXiv
 from colearn.tasks.writing.tldr import TLDR
@@ -52,7 +53,6 @@ def test_a_file_that_is_not_utf8_is_wrong_and_not_merely_elsewhere(tmp_path, tas
         task(data=str(file)).items("train")
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
 @pytest.mark.parametrize(
     ("row", "wrong"),
     [
@@ -64,10 +64,11 @@ def test_a_file_that_is_not_utf8_is_wrong_and_not_merely_elsewhere(tmp_path, tas
     ],
     ids=["deep", "too deep to be kept", "half a pair", "digits", "cut"],
 )
-def test_a_line_that_cannot_be_read_is_named_by_every_task_with_data(tmp_path, task, row, wrong):
+def test_a_line_that_cannot_be_read_is_named(tmp_path, row, wrong):
     file = tmp_path / "mine.jsonl"
     file.write_text(f"\n{row}\n")
-    assert complaint(task, data=str(file)).startswith(f"task.data: line 2 of {file} {wrong}")
+    told = complaint(file_rows, file, "packaged")
+    assert told.startswith(f"task.data: line 2 of {file} {wrong}")
 
 
 def test_a_list_that_cannot_be_read_is_named(tmp_path):
@@ -85,13 +86,8 @@ PROGRAM = {"question": "?", "inputs": ["1"], "outputs": ["2"]}
     ("row", "field"),
     [
         (PROGRAM | {"inputs": 5}, "inputs"),
-        (PROGRAM | {"inputs": [5]}, "inputs.0"),
-        (PROGRAM | {"outputs": None}, "outputs"),
         (PROGRAM | {"outputs": [["1"]]}, "outputs.0"),
-        (PROGRAM | {"solutions": 7}, "solutions"),
         (PROGRAM | {"solutions": [7]}, "solutions.0"),
-        (PROGRAM | {"name": 7}, "name"),
-        (PROGRAM | {"question": 7}, "question"),
         (PROGRAM | {"question": "  "}, "question"),
         (FUNCTION | {"entry_point": 7}, "entry_point"),
         (FUNCTION | {"entry_point": "f("}, "entry_point"),
@@ -136,19 +132,13 @@ def packed(data: bytes) -> str:
     "text",
     [
         packed(b""),
-        packed(b"."),
-        packed(b"\x80\x05"),
-        packed(b"0."),
         packed(b"h\x07."),
         packed(pickle.dumps("[" * 100_000)),
-        packed(pickle.dumps(7)),
         packed(pickle.dumps("7")),
         "no base 64",
-        "",
         "7",
-        "[" * 100_000,
     ],
-    ids=range(12),
+    ids=range(6),
 )
 def test_private_tests_that_cannot_be_read_are_one_line(text):
     told = complaint(private_cases, text, "P/1")
@@ -200,7 +190,7 @@ def test_json_may_be_as_deep_as_it_is_said():
         read_json("[" * 65 + "]" * 65)
 
 
-@pytest.mark.parametrize("gold", [7, [], [7], None, {"a": "b"}, "", [" "], ["a", ""]])
+@pytest.mark.parametrize("gold", [7, [], [7], ["a", ""]])
 def test_a_gold_answer_of_a_declared_graph_is_text(tmp_path, gold):
     (tmp_path / "graph.yaml").write_text(GRAPH)
     rows = tmp_path / "rows.jsonl"
@@ -279,11 +269,10 @@ def _nameless(item):
         ('problem,answer\n"1"x,2\n', "is not valid CSV in line 2 "),
     ],
 )
-@pytest.mark.parametrize("task", [MathDuo, CoderTester, TLDR, ParallelRetrieval, CoopHumanEval])
-def test_a_table_that_cannot_be_read_is_named(tmp_path, task, text, wrong):
+def test_a_table_that_cannot_be_read_is_named(tmp_path, text, wrong):
     file = tmp_path / "mine.csv"
     file.write_text(text)
-    assert complaint(task, data=str(file)).startswith(f"task.data: {file} {wrong}")
+    assert complaint(MathDuo, data=str(file)).startswith(f"task.data: {file} {wrong}")
 
 
 def test_a_graphs_items_may_be_a_table(tmp_path):

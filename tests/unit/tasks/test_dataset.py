@@ -11,7 +11,7 @@ from colearn.config import build_task, load_config
 from colearn.contract import SampledAction
 from colearn.contract.testing import check_task
 from colearn.contract.types import Action
-from colearn.errors import ConfigError, DataNotHere, TaskError
+from colearn.errors import ConfigError, DataNotHere
 from colearn.registry import without_own_code
 from colearn.tasks.dataset import Dataset
 from tests.helpers.reward_functions import SEEN
@@ -46,21 +46,9 @@ def play(task, *stages, item=0):
     return outcome
 
 
-def test_a_single_agent_passes_the_check(data):
-    task = Dataset(data(), MATCHES, words=("red", "blue"))
-    check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
-
-
 def test_a_team_passes_the_check(data):
     task = Dataset(data(), MATCHES, agents=("draft", "final"), words=("red", "blue"))
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
-
-
-def test_the_row_decides_what_the_function_pays(data):
-    task = Dataset(data(), MATCHES)
-    colours = [item.columns["colour"] for item in task.items("train")]
-    assert play(task, {"agent": "red"}, item=colours.index("red")).reward == 1.0
-    assert play(task, {"agent": "red"}, item=colours.index("blue")).reward == 0.0
 
 
 def test_a_tenth_is_held_out(data):
@@ -78,9 +66,9 @@ def test_a_file_of_its_own_is_held_out_as_a_whole(data):
 def test_names_alone_read_all_answers_before_them(data):
     task = Dataset(data(), MATCHES, agents=("one", "two", "three"))
     state = task.reset(task.items("train")[0], RNG)
-    state = task.step(state, {"one": "a"}, RNG).state
+    state = task.step(state, {"one": "{prompt} {x}"}, RNG).state
     state = task.step(state, {"two": "b"}, RNG).state
-    assert task.observe(state, "three").text == "paint 0\n\none: a\n\ntwo: b"
+    assert task.observe(state, "three").text == "paint 0\n\none: {prompt} {x}\n\ntwo: b"
 
 
 def test_agents_that_read_nobody_act_at_the_same_time(data):
@@ -95,13 +83,6 @@ def test_the_answer_is_the_chosen_agents(data):
     agents = {"one": "{prompt}", "two": "{prompt}"}
     task = Dataset(data(), MATCHES, agents=agents, answer="one")
     assert play(task, {"one": "red", "two": "blue"}).reward == 1.0
-
-
-def test_braces_of_an_answer_stay_text(data):
-    task = Dataset(data(), MATCHES, agents=("one", "two"))
-    state = task.reset(task.items("train")[0], RNG)
-    state = task.step(state, {"one": "{prompt} {x}"}, RNG).state
-    assert task.observe(state, "two").text == "paint 0\n\none: {prompt} {x}"
 
 
 def test_weights_add_up_several_functions(data):
@@ -135,11 +116,6 @@ def test_an_agents_own_function_reads_its_own_answer(data):
     outcome = play(task, {"draft": "red"}, {"final": "blue"})
     assert (outcome.reward, outcome.local_rewards) == (0.0, {"draft": 1.0})
     assert task.pays == {"team", "local"}
-
-
-def test_a_reward_of_none_adds_nothing(data):
-    task = Dataset(data(), [MATCHES, mine("skips")])
-    assert play(task, {"agent": "red"}).reward == 1.0
 
 
 def test_a_function_may_read_the_whole_team(data):
@@ -186,16 +162,6 @@ def test_csv_columns_are_numbers_where_all_their_fields_are(tmp_path):
     assert type(item.columns["n"]) is int and last.columns["x"] is None
 
 
-def test_parquet_rows_are_read(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "train.parquet"
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
-    assert [dict(item.columns) for item in Dataset(str(path), MATCHES).items("test")] == [
-        {"colour": "blue"}
-    ]
-
-
 def test_a_row_is_named_by_file_and_line(data):
     path = data([ROWS[0], {"question": "x"}])
     with pytest.raises(
@@ -210,11 +176,6 @@ def test_a_row_is_named_by_file_and_line(data):
         (3, "task.path: line 2 of .* is no object"),
         ({"prompt": 3}, "'prompt' of line 2 of .* is neither text nor messages"),
         ({"prompt": " "}, "'prompt' of line 2 of .* is neither text nor messages"),
-        ({"prompt": [{"role": "user"}]}, "a message in 'prompt' of line 2 of .* has no role"),
-        (
-            {"prompt": [{"role": "assistant", "content": "x"}]},
-            "the messages of line 2 of .* are by assistant; write",
-        ),
     ],
 )
 def test_a_row_that_is_no_prompt_is_one_line(data, row, line):
@@ -252,12 +213,17 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path, name):
         ({"reward": 3}, "task.reward: 3 names no function"),
         ({"reward": {"agent": MATCHES}}, "task.reward: name a function of the team under 'team'"),
         ({"reward": {"nobody": MATCHES}}, "task.reward: no agent 'nobody'; there is agent"),
+        ({"reward": {"name": 3}}, "task.reward: .* names no function; write module:function"),
+        (
+            {"reward": {"team": "own:all_words", "all": "own:words"}, "agents": ("all",)},
+            "task.reward: two functions report 'reward_all_words'; rename one of them",
+        ),
         ({"weights": (1.0, 2.0)}, "task.weights: 2 weights for 1 functions"),
         ({"agents": ()}, "task.agents: name at least one agent"),
         ({"agents": ("a b",)}, "task.agents: 'a b' must be an identifier"),
         ({"agents": ("a", "a")}, "task.agents: names an agent twice"),
         ({"agents": {"a": "{b}"}}, "task.agents.a: unknown field '{b}'"),
-        ({"agents": {"a": "{prompt!r}"}}, "task.agents.a: unknown field"),
+        ({"agents": {"a": "{prompt:>9}"}}, "task.agents.a: unknown field '{prompt}'"),
         ({"agents": {"a": "{"}}, "task.agents.a: .*; write a literal brace twice"),
         ({"agents": {"a": "{b}", "b": "{a}"}}, "task.agents: a, b wait for each other"),
         ({"answer": "b"}, "task.answer: no agent 'b'; there is agent"),
@@ -266,22 +232,9 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path, name):
     ],
 )
 def test_a_wrong_setting_is_named(data, settings, line):
-    with pytest.raises(ConfigError, match=line):
+    with pytest.raises(ConfigError, match=line) as caught:
         Dataset(data(), **{"reward": MATCHES, **settings})
-
-
-@pytest.mark.parametrize(
-    "name, line",
-    [
-        ("too_many", "returned 2 rewards for 1 completions"),
-        ("no_list", "returned float; return a list"),
-        ("no_number", "returned 'much'; return a number"),
-        ("boundless", "'boundless' returned inf"),
-    ],
-)
-def test_what_a_function_must_not_return_is_named(data, name, line):
-    with pytest.raises(TaskError, match=line):
-        play(Dataset(data(), mine(name)), {"agent": "red"})
+    assert "\n" not in str(caught.value)
 
 
 def test_nothing_is_imported_before_the_first_reward(data):

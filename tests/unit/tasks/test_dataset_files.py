@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from colearn.errors import ConfigError
+from colearn.errors import ConfigError, MissingExtra
 from colearn.tasks.dataset import Dataset
 
 MATCHES = "tests.helpers.reward_functions:matches"
@@ -43,6 +43,12 @@ def hub(monkeypatch):
 
 def test_a_name_of_the_hub_is_asked_for_its_training_split(hub):
     assert texts(Dataset("us/walls", MATCHES), "train") == ["us/walls None train"]
+
+
+def test_the_hub_without_the_extra_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'colearn-llm\[tasks\]'"):
+        Dataset("us/walls", MATCHES).items("train")
 
 
 def test_a_subset_and_a_split_are_asked_for(hub):
@@ -86,24 +92,13 @@ def test_a_file_has_no_subset_and_no_splits(tmp_path, setting):
         Dataset(path, MATCHES, **{setting: "other"})
 
 
-def test_a_file_of_the_home_folder_is_found(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    written(tmp_path / "a.jsonl", 2)
-    assert texts(Dataset("~/a.jsonl", MATCHES), "train") == ["paint 0"]
-
-
-@pytest.mark.parametrize(("rows", "held"), [(2, 1), (4, 1), (14, 1), (16, 2), (30, 3)])
+@pytest.mark.parametrize(("rows", "held"), [(2, 1), (14, 1), (16, 2)])
 def test_a_tenth_is_rounded_and_is_one_row_at_least(tmp_path, rows, held):
     task = Dataset(written(tmp_path / "a.jsonl", rows), MATCHES)
     held_out = texts(task, "test")
     assert len(held_out) == held
     every = [f"paint {k}" for k in range(rows)]
     assert texts(task, "train") == [text for text in every if text not in held_out]
-
-
-def test_a_share_of_rows_is_held_out(tmp_path):
-    task = Dataset(written(tmp_path / "a.jsonl", 8), MATCHES, test_share=0.25)
-    assert len(texts(task, "test")) == 2 and len(texts(task, "train")) == 6
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -114,19 +109,6 @@ def test_something_must_be_left_to_train_on(tmp_path, rows):
         task.items("train")
 
 
-def test_rows_are_read_once(tmp_path):
-    task = Dataset(written(tmp_path / "a.jsonl", 4), MATCHES)
-    trained = texts(task, "train")
-    (tmp_path / "a.jsonl").unlink()
-    assert sorted((*trained, *texts(task, "test"))) == [f"paint {k}" for k in range(4)]
-
-
-def test_an_unknown_split_is_one_line(tmp_path):
-    task = Dataset(written(tmp_path / "a.jsonl", 4), MATCHES)
-    with pytest.raises(ConfigError, match="unknown split 'valid'; known: test, train"):
-        task.items("valid")
-
-
 def test_a_mark_of_byte_order_is_no_part_of_a_column(tmp_path):
     assert columns(tmp_path / "a.csv", "prompt,n\nx,1\ny,2\n", "utf-8-sig") == [{"n": 1}, {"n": 2}]
 
@@ -134,11 +116,6 @@ def test_a_mark_of_byte_order_is_no_part_of_a_column(tmp_path):
 def test_a_csv_file_in_another_encoding_is_one_line(tmp_path):
     with pytest.raises(ConfigError, match=r"^task\.path: .*a\.csv is not UTF-8 .*; save it as UTF"):
         columns(tmp_path / "a.csv", "prompt\né\nx\n", "latin-1")
-
-
-def test_truth_values_are_read_in_any_case(tmp_path):
-    rows = columns(tmp_path / "a.csv", "prompt,flag\nx,TRUE\ny,False\n")
-    assert rows == [{"flag": True}, {"flag": False}]
 
 
 def test_a_column_with_one_word_is_text_and_its_empty_fields_are_none(tmp_path):
@@ -167,21 +144,12 @@ def test_a_row_of_a_parquet_file_is_named_by_its_number(tmp_path):
         Dataset(str(tmp_path / "a.parquet"), MATCHES).items("train")
 
 
-def test_a_file_that_is_no_parquet_is_one_line(tmp_path):
-    pytest.importorskip("pyarrow.parquet")
-    (tmp_path / "a.parquet").write_bytes(b"PAR1 is not all PAR1")
-    with pytest.raises(ConfigError, match=r"^task\.path: cannot read .*a\.parquet") as caught:
-        Dataset(str(tmp_path / "a.parquet"), MATCHES).items("train")
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("prompt", "wrong"),
     [
         ([], "'prompt' of line 2 of .* is neither text nor messages; fix it"),
         ([MESSAGE, MESSAGE], "the messages of line 2 of .* are by user, user; write"),
         ([{"role": "system", "content": "a"}], "the messages of line 2 of .* are by system; write"),
-        ([MESSAGE, {"role": "system", "content": "a"}], "are by user, system; write"),
         ([{"role": "user", "content": 3}], "a message in 'prompt' of line 2 of .* has no role"),
         ([{"role": "bot", "content": "a"}], "a message in 'prompt' of line 2 of .* has no role"),
         (["paint"], "a message in 'prompt' of line 2 of .* has no role"),
@@ -193,10 +161,6 @@ def test_a_file_that_is_no_parquet_is_one_line(tmp_path):
             [{"role": "user", "name": "ben", "content": "a"}],
             "a message in 'prompt' of line 2 of .* has name, which prompts do not hold",
         ),
-        (
-            [MESSAGE, {"role": "assistant", "content": "a", "reasoning_content": "b"}, MESSAGE],
-            "a message in 'prompt' of line 2 of .* has reasoning_content, which",
-        ),
     ],
 )
 def test_messages_that_are_no_prompt_are_one_line(tmp_path, prompt, wrong):
@@ -206,7 +170,7 @@ def test_messages_that_are_no_prompt_are_one_line(tmp_path, prompt, wrong):
         Dataset(str(tmp_path / "a.jsonl"), MATCHES).items("train")
 
 
-@pytest.mark.parametrize("name", ["prompts", "completions", "team_completions", "log_metric"])
+@pytest.mark.parametrize("name", ["prompts", "log_metric"])
 def test_a_column_named_as_what_every_function_gets_is_one_line(tmp_path, name):
     rows = [{"prompt": "a"}, {"prompt": "b", name: "c"}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))

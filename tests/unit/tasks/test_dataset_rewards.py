@@ -11,7 +11,7 @@ import pytest
 
 from colearn.contract import RewardFunction
 from colearn.contract.checked_task import CheckedTask
-from colearn.errors import ConfigError, TaskError
+from colearn.errors import TaskError
 from colearn.tasks.dataset import Dataset
 from tests.helpers.reward_functions import SEEN
 
@@ -122,10 +122,6 @@ def test_weights_are_those_of_the_teams_functions_alone(red):
     assert (outcome.reward, outcome.local_rewards) == (3.0, {"draft": 1.5})
 
 
-def test_a_task_without_functions_of_agents_pays_the_team_alone(red):
-    assert Dataset(red, MATCHES, agents=("draft", "final")).pays == {"team"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured(RewardFunction):
     """Counts the letters of the completion."""
@@ -174,11 +170,6 @@ def test_a_prompt_of_messages_without_a_system_text_is_told_as_it_is(data):
     assert prompts == [prompt]
 
 
-def test_text_is_told_as_text(red):
-    prompts, completions, _ = told(Dataset(red, "tests.helpers.reward_functions:looks"))
-    assert (prompts, completions) == (["paint"], ["blue"])
-
-
 def test_a_column_of_prompts_beside_the_one_that_is_read_is_not_told(data):
     row = {"question": "a", "prompt": "b", "completion_ids": [7]}
     task = Dataset(data(row, row), "tests.helpers.reward_functions:looks", prompt="question")
@@ -216,28 +207,6 @@ def test_words_are_drawn_from_all_of_an_agents_own(red):
     rng = np.random.default_rng(0)
     drawn = {a: {task.legal_action(state, a, rng) for _ in range(50)} for a in task.agents}
     assert drawn == {"left": {"a", "b", "c"}, "right": {"d"}, "last": {None}}
-
-
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"reward": {"name": 3}}, "task.reward: .* names no function; write module:function"),
-        ({"reward": {"team": ()}}, "task.reward: name a function of the team under 'team'"),
-        (
-            {"reward": {"team": "own:all_words", "all": "own:words"}, "agents": ("all",)},
-            "task.reward: two functions report 'reward_all_words'; rename one of them",
-        ),
-        ({"agents": ("prompt",)}, "task.agents: 'prompt' must be an identifier other than"),
-        ({"agents": {"a": "{prompt:>9}"}}, "task.agents.a: unknown field '{prompt}'"),
-        ({"agents": {"a": "{prompt} {}"}}, "task.agents.a: unknown field '{}'"),
-        ({"agents": {"a": "{prompt} {a}"}}, "task.agents: a wait for each other's answers"),
-        ({"test_share": 0.0}, "task.test_share: must lie between 0 and 1, got 0.0"),
-    ],
-)
-def test_a_wrong_setting_is_one_line(red, settings, line):
-    with pytest.raises(ConfigError, match=line) as caught:
-        Dataset(red, **{"reward": MATCHES, **settings})
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

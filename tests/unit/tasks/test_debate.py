@@ -33,10 +33,11 @@ def truth(task):
     return f"#### {task.items('test')[0].answer:g}"
 
 
-@pytest.mark.parametrize("team", [Debate, AssistantTeam, Solver])
-@pytest.mark.parametrize("subject", ["math", "qa"])
+@pytest.mark.parametrize(
+    ("team", "subject"), [(Debate, "math"), (AssistantTeam, "qa"), (Solver, "math")]
+)
 def test_every_team_keeps_the_contract(team, subject):
-    check_task(team(subject=subject, train=4, test=4))
+    check_task(team(subject=subject, train=4, test=4), seeds=(0,), episodes=1)
 
 
 def test_a_solver_answers_once_and_is_graded():
@@ -179,8 +180,7 @@ def test_gsm8k_is_tested_on_its_official_test_split(team, hub):
     assert hub == [("openai/gsm8k", "main", "train"), ("openai/gsm8k", "main", "test")]
 
 
-@pytest.mark.parametrize("data", ["aime24", "aime25", "amc23", "math500", "olympiad", "gsm8k_test"])
-@pytest.mark.parametrize("team", [Debate, MathDuo])
+@pytest.mark.parametrize(("team", "data"), [(Debate, "aime24"), (MathDuo, "gsm8k_test")])
 def test_a_test_split_is_not_trained_on(team, data, hub):
     with pytest.raises(ConfigError, match=f"^task.data: '{data}' is a test split; set task.test_d"):
         team(data=data)

@@ -1,5 +1,4 @@
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -59,32 +58,25 @@ def test_a_shipped_problem_has_its_usual_horizon(problem, horizon):
     assert TextDecPOMDP(problem=problem).horizon == horizon
 
 
-def test_dec_tiger_is_played_where_nothing_is_chosen():
-    assert TextDecPOMDP().items("train")[0].name == "dec_tiger"
-
-
-def test_the_climbing_game_pays_as_published():
-    assert matrix_of("climbing", 3) == [[11, -30, 0], [-30, 7, 6], [0, 0, 5]]
-
-
-def test_the_penalty_game_pays_as_published():
-    assert matrix_of("penalty", 3) == [[10, 0, -30], [0, 2, 0], [-30, 0, 10]]
+@pytest.mark.parametrize(
+    ("problem", "payoffs"),
+    [
+        ("climbing", [[11, -30, 0], [-30, 7, 6], [0, 0, 5]]),
+        ("penalty", [[10, 0, -30], [0, 2, 0], [-30, 0, 10]]),
+    ],
+)
+def test_a_matrix_game_pays_as_published(problem, payoffs):
+    assert matrix_of(problem, 3) == payoffs
 
 
 @pytest.mark.parametrize(("first", "payoffs"), [("a", [[7, 7], [7, 7]]), ("b", [[0, 1], [1, 8]])])
 def test_the_first_agents_first_action_chooses_the_second_game(first, payoffs):
-    task = TextDecPOMDP(problem="two_step")
+    task = TextDecPOMDP(problem="two_step", turn="{observation}")
     for other, mine, theirs in itertools.product("ab", repeat=3):
         before, after = play(task, [(first, other), (mine, theirs)])
         assert before.reward == 0
+        assert task.observe(before.state, "agent_2") == f"in-2{first.upper()}"
         assert after.reward == payoffs["ab".index(mine)]["ab".index(theirs)]
-
-
-@pytest.mark.parametrize(("first", "seen"), [("a", "in-2A"), ("b", "in-2B")])
-def test_both_agents_see_which_game_follows(first, seen):
-    task = TextDecPOMDP(problem="two_step", turn="{observation}")
-    after = play(task, [(first, "a")])[0].state
-    assert [task.observe(after, agent) for agent in task.agents] == [seen, seen]
 
 
 def simulated_vault(keys, said, lit):
@@ -120,17 +112,6 @@ def test_the_vault_and_the_lock_agree_with_a_simulation_of_their_rules(problem, 
     assert len(drawn) == 4 and 20 < won < 180
 
 
-def test_listening_is_right_in_85_of_100_turns():
-    task = TextDecPOMDP()
-    rng, right = np.random.default_rng(0), 0
-    before = state_of(task, "tiger-left")
-    for _ in range(2000):
-        after = task.step(before, {"agent_1": "listen", "agent_2": "listen"}, rng).state
-        assert after.hidden == before.hidden
-        right += sum(number == 0 for number in after.observations)
-    assert abs(right / 4000 - 0.85) < 0.02
-
-
 def test_states_and_observations_are_drawn_as_numpy_draws_a_choice():
     task = TextDecPOMDP(problem="dec_tiger", horizon=1)
     model = task.model
@@ -148,11 +129,12 @@ def test_states_and_observations_are_drawn_as_numpy_draws_a_choice():
         assert after.observations == np.unravel_index(joint, model.observation_shape)
 
 
-def test_the_agents_listen_apart():
+def test_each_agent_hears_right_in_85_of_100_turns_and_they_listen_apart():
     task = TextDecPOMDP()
     rng, before = np.random.default_rng(0), state_of(task, "tiger-left")
     listens = {"agent_1": "listen", "agent_2": "listen"}
     seen = [task.step(before, listens, rng).state.observations for _ in range(2000)]
+    assert abs(np.mean([number == 0 for pair in seen for number in pair]) - 0.85) < 0.02
     assert abs(np.mean([pair == (1, 1) for pair in seen]) - 0.0225) < 0.012
 
 
@@ -166,9 +148,7 @@ def test_space_around_a_reply_is_ignored():
     assert outcome.reward == -2 and not outcome.done
 
 
-@pytest.mark.parametrize(
-    "reply", ["", "Listen", "listen.", "listen listen", "key-left", "listen\nx"]
-)
+@pytest.mark.parametrize("reply", ["", "Listen", "listen.", "key-left", "listen\nx"])
 def test_any_other_reply_is_rejected_and_ends_the_episode(reply):
     outcome = play(TextDecPOMDP(), [("listen", reply)])[0]
     assert outcome.done and not outcome.state.legal
@@ -215,14 +195,6 @@ def test_the_texts_are_the_templates_filled():
     assert task.shown("agent_1", 1, 1) == expected
 
 
-def test_agents_observe_what_shown_gives():
-    task = TextDecPOMDP()
-    state = task.reset(task.items("test")[0], np.random.default_rng(0))
-    assert task.observe(state, "agent_2") == task.shown("agent_2", 0, None)
-    after = play(task, [("listen", "listen")])[0].state
-    assert task.observe(after, "agent_2") == task.shown("agent_2", 1, after.observations[1])
-
-
 def test_words_rename_what_is_said_and_seen():
     words = {"listen": "be silent", "hear-left": "a growl on the left"}
     task = TextDecPOMDP(words=words, turn="{observation}")
@@ -251,15 +223,6 @@ def test_legal_actions_are_drawn_alike():
         assert abs(drawn.count(word) / 3000 - 1 / 3) < 0.03
 
 
-def test_a_task_of_a_file_pickles_with_its_model(tmp_path):
-    path = tmp_path / "relay.dpomdp"
-    path.write_text(RELAY)
-    task = TextDecPOMDP(file=str(path), horizon=2)
-    path.unlink()
-    copy = pickle.loads(pickle.dumps(task))
-    assert np.array_equal(copy.model.reward, task.model.reward)
-
-
 WRONG = {
     "both sources": ({"problem": "vault", "file": "x"}, "task.problem, task.file: both are set"),
     "unknown problem": (
@@ -270,8 +233,6 @@ WRONG = {
     "file of no text": ({"file": 3, "horizon": 1}, "task.file: must be a path, got 3"),
     "file without horizon": ({"file": "x.dpomdp"}, "task.horizon: missing"),
     "no turns": ({"horizon": 0}, "task.horizon: must be a whole number, got 0"),
-    "half a turn": ({"horizon": 1.5}, "task.horizon: must be a whole number, got 1.5"),
-    "truth as horizon": ({"horizon": True}, "task.horizon: must be a whole number, got True"),
     "misspelt field": ({"opening": "{agnt}"}, "task.opening: unknown field '{agnt}'; did you mean"),
     "observation in the opening": ({"opening": "{observation}"}, "task.opening: unknown field"),
     "field without a name": ({"turn": "{}"}, "task.turn: unknown field '{}'"),
@@ -294,7 +255,6 @@ WRONG = {
     "word of no text": ({"words": {"listen": 1}}, "task.words.listen: 1 must be text"),
     "word with space": ({"words": {"listen": "hark "}}, "task.words.listen: 'hark ' must be text"),
     "words in a list": ({"words": ["listen"]}, "task.words: must map names to texts"),
-    "endless penalty": ({"penalty": float("-inf")}, "task.penalty: must be a finite number"),
     "penalty in words": ({"penalty": "high"}, "task.penalty: must be a finite number, got 'high'"),
     "no scale": ({"reward_scale": 0}, "task.reward_scale: must be a number above 0, got 0"),
 }
@@ -306,8 +266,3 @@ def test_a_wrong_setting_is_one_line_that_names_it(kind):
     with pytest.raises(ConfigError) as caught:
         TextDecPOMDP(**settings)
     assert named in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_an_unknown_split_is_named():
-    with pytest.raises(ConfigError, match="unknown split 'tain'; did you mean 'train'"):
-        TextDecPOMDP().items("tain")

@@ -38,7 +38,7 @@ def paid_by(folder, script: str):
 
 def test_a_harbor_folder_obeys_the_contract(tmp_path):
     write_task(tmp_path / "one")
-    task = Harbor(str(tmp_path), horizon=2, words=("echo red > answer", "done"))
+    task = Harbor(str(tmp_path), horizon=1, words=("echo red > answer", "done"))
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
 
 

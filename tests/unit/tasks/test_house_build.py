@@ -1,5 +1,4 @@
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -121,11 +120,6 @@ def test_rewards_of_both_variants_match_the_numbers_by_hand(first, second, paper
         assert outcome.reward == pytest.approx(raw - highest, abs=1e-12)
 
 
-def test_occupied_coverage_counts_a_cell_with_a_wrong_block():
-    outcome = play(make(coverage="occupied"), f"/fill 0 0 0 2 0 0 {C}", KILL)
-    assert outcome.state.reward == pytest.approx(6 / 8)
-
-
 def test_the_penalty_for_spiders_stops_at_the_players_health():
     # three spiders of 3: 9 > 5, so min(1, 9/5) = 1
     task = make(spiders=3, spider_attack=[3, 3])
@@ -202,13 +196,6 @@ def test_an_attack_hits_the_first_spiders_that_live():
     assert task.step(state, said, rng).state.damage == state.spiders[2]
 
 
-def test_a_spider_of_16_health_points_takes_three_hits():
-    task = make(spiders=1, spider_hp=16)
-    assert play(task, hit(6) * 2).state.alive == 1
-    assert play(task, hit(6) * 3).state.alive == 0
-    assert play(task, KILL).state.alive == 0
-
-
 def test_corners_are_inclusive_and_may_stand_in_any_order():
     state = play(make(), f"/fill 1 0 1 0 0 0 {C}").state
     assert [block.cell for block in state.blocks] == [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]
@@ -236,27 +223,21 @@ def test_bullets_fences_prefixes_and_trailing_words_are_tolerated():
         "Sure, here you go:",
         f"fill 0 0 0 0 0 0 {C}",
         f"/fill ~0 0 0 0 0 0 {C}",
-        f"/fill 0.5 0 0 0 0 0 {C}",
         f"/fill 0 0 0 0 0 {C}",
         f"/fill -1 0 0 0 0 0 {C}",
         f"/fill 0 0 0 3 0 0 {C}",
-        f"/fill 0 0 0 0 2 0 {C}",
-        f"/fill 0 0 0 0 0 2 {C}",
         f"/fill 0 0 0 0 0 99999999999999999999 {C}",
         f"/fill 0 0 0 0 0 \u0660 {C}",
         "/fill 0 0 0 0 0 0 obsidian",
         "/fill 0 0 0 0 0 0 STONE",
         "/fill 0 0 0 0 0 0",
         f"/fill 0 0 0 0 0 0 {C} keep",
-        f"/fill 0 0 0 1 0 1 {C} hollow",
         f"/fill 0 0 0 1 0 1 {C} replace air",
         f"/fill 0 0 0 2 0 1 {C}",
         "/clone 0 0 0 0 0 0 1 0 0",
-        "/kill @a",
         "/kill @e",
         "/kill @e[type=zombie]",
         "/kill @e[type=spider,limit=0]",
-        "/kill spider",
         "/killall",
         "/damage @e[type=spider] 6 minecraft:player_attack",
         "/damage @e[type=spider,limit=2] 6",
@@ -350,9 +331,15 @@ def test_a_share_stays_within_the_resources(agents):
                 assert used <= resource_limit(count, agents)
 
 
-@pytest.mark.parametrize("agents", [1, 2, 3])
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-@pytest.mark.parametrize("variant", ["paper", "comlrl"])
+@pytest.mark.parametrize(
+    ("variant", "prompt", "agents"),
+    [
+        ("paper", "full", 2),
+        ("paper", "compact", 3),
+        ("comlrl", "full", 1),
+        ("comlrl", "compact", 2),
+    ],
+)
 def test_the_reference_earns_the_maximum_for_every_house(variant, prompt, agents):
     for size in ("large", "small"):
         task = HouseBuild(variant=variant, prompt=prompt, agents=agents, size=size)
@@ -365,8 +352,7 @@ def test_the_reference_earns_the_maximum_for_every_house(variant, prompt, agents
             assert metrics["iou"] == metrics["health"] == metrics["match"] == 1
 
 
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-@pytest.mark.parametrize("variant", ["paper", "comlrl"])
+@pytest.mark.parametrize(("variant", "prompt"), [("paper", "full"), ("comlrl", "compact")])
 def test_the_task_keeps_the_contract(variant, prompt):
     task = HouseBuild(variant=variant, prompt=prompt, size="small")
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
@@ -466,16 +452,6 @@ def test_an_observation_never_shows_what_the_other_agent_wrote(prompt, feedback)
     assert seen[0] == seen[1] and "secret" not in seen[0] and "builder_2" not in seen[0]
 
 
-def test_critics_are_told_turn_and_last_raw_reward():
-    task = make()
-    assert task.global_info(task.reset(HUT, np.random.default_rng(0))) == (
-        "You are at turn = 1 over a 4-turn episode.\nYour last-turn reward is 0.00 / 2.00."
-    )
-    assert task.global_info(play(task, BACK + KILL).state) == (
-        "You are at turn = 2 over a 4-turn episode.\nYour last-turn reward is 0.75 / 2.00."
-    )
-
-
 def test_the_picture_shows_house_build_and_owners_by_layer():
     task = make()
     state = play(task, f"/fill 0 0 0 1 0 0 {C}", RIGHT_ROOF + hit(6)).state
@@ -483,12 +459,6 @@ def test_the_picture_shows_house_build_and_owners_by_layer():
         "y=0\nwpw   ww.   11.\nwww   ...   ...\ny=1\n...   ...   ...\nss.   .s.   .2.\n"
         "w white_concrete, p planks, s stone\nspiders 1 of 2, health 3 of 5"
     )
-
-
-def test_states_are_hashable_and_pickle():
-    state = play(make(), BACK).state
-    assert pickle.loads(pickle.dumps(state)) == state
-    assert len({state, pickle.loads(pickle.dumps(state))}) == 1
 
 
 def test_the_split_is_the_papers_eight_and_two():
@@ -503,18 +473,10 @@ def test_the_split_is_the_papers_eight_and_two():
     "settings, line",
     [
         ({"variant": "papr"}, "task.variant: unknown value 'papr'; did you mean 'paper'?"),
-        ({"size": "huge"}, "task.size: unknown value 'huge'"),
-        (
-            {"variant": "comlrl", "coverage": "occupied"},
-            "task.coverage: variant comlrl always counts exact",
-        ),
-        ({"horizon": 0}, "task.horizon: must be a whole number, got 0; set it to 1 or more"),
         ({"agents": True}, "task.agents: must be a whole number"),
         ({"max_commands": 1}, "task.max_commands: 1 leaves no command for some of 2 agents"),
-        ({"spiders": -1}, "task.spiders: must be a whole number, got -1; set it to 0 or more"),
         ({"spider_attack": 3}, "task.spider_attack: must be the lowest and the highest, got 3"),
         ({"spider_attack": [3, 1]}, "task.spider_attack: [3, 1] is empty; swap the two"),
-        ({"player_hp": 0}, "task.player_hp: must be a whole number, got 0"),
         ({"reward_shift": float("nan")}, "task.reward_shift: must be a finite number, got nan"),
         ({"houses": 145}, "task.houses: there are 144 large houses, not 145; set it lower"),
         ({"train_houses": 10}, "task.train_houses: 10 leaves none of 10 houses for the test"),
@@ -526,11 +488,6 @@ def test_a_bad_setting_is_one_line_with_the_remedy(settings, line):
     with pytest.raises(ConfigError) as caught:
         HouseBuild(**settings)
     assert str(caught.value).startswith(line) and "\n" not in str(caught.value)
-
-
-def test_an_unknown_split_is_named():
-    with pytest.raises(ConfigError, match=r"task\.items: unknown split 'tests'; did you mean"):
-        HouseBuild().items("tests")
 
 
 def test_a_file_of_houses_is_read_as_it_is_written(tmp_path):

@@ -16,59 +16,24 @@ from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.grow import grow
 from colearn.tasks.math_duo import MathDuo
 from colearn.tasks.math_duo import reward as terms
-from colearn.tasks.math_duo.checker import equal, number
+from colearn.tasks.math_duo.checker import equal
 from colearn.tasks.math_duo.data import MathProblem, arithmetic, value_of
-from colearn.tasks.math_duo.reader import AnswerReader
+from colearn.tasks.math_duo.reader import SCRIPT, AnswerReader
 
 RNG = np.random.default_rng(0)
 
-NUMBERS = {
-    "12": 12,
-    "-3.5": -3.5,
-    "1,234": 1234,
-    "1e-3": 0.001,
-    "3/4": 0.75,
-    r"\frac{3}{4}": 0.75,
-    r"$2\sqrt{2}$": 8**0.5,
-    r"50\%": 0.5,
-    "10^{3}": 1000,
-    r"\boxed{7}": 7,
-    r"\pi": np.pi,
-    "1/0": None,
-    "x + 1": None,
-    "": None,
-    "the answer": None,
-    "(1, 2)": None,
-    "10^{10^{10}}": None,
-    "9**9**9**9": None,
-    "99999!": None,
-    "2^{99999}": None,
-    r"2^{-\frac{1}{2}}": 0.5**0.5,
-    r"e^{2\pi}": np.exp(2 * np.pi),
-    r"\binom{10}{3}": 120,
-    r"\exp(2)": np.exp(2),
-    r"\int_0^1 x dx": 0.5,
-    r"\sum_{k=1}^{4} k": 10,
-    "1" * 300: None,
-}
 
-
-@pytest.mark.parametrize("text, value", NUMBERS.items(), ids=range(len(NUMBERS)))
-def test_an_answer_is_the_number_that_it_comes_to(text, value):
-    assert number(text) == (None if value is None else pytest.approx(value))
-
-
-def test_an_answer_that_would_take_for_ever_is_no_number_and_the_next_one_is_read():
+def test_an_endless_answer_is_no_number_the_next_one_is_read_and_no_process_is_left(
+    tmp_path, monkeypatch
+):
     """9 to the 9,999,999 takes sympy minutes, and nothing in a process stops it."""
+    script = SCRIPT.read_text()
+    assert script.count("SECONDS = 2\n") == 1
+    (tmp_path / SCRIPT.name).write_text(script.replace("SECONDS = 2\n", "SECONDS = 1\n"))
+    monkeypatch.setattr("colearn.tasks.math_duo.reader.SCRIPT", tmp_path / SCRIPT.name)
     reader = AnswerReader()
     assert reader.read("9^{1*9999999}") is None
     assert reader.read(r"\frac{3}{4}") == 0.75
-    reader.close()
-
-
-def test_a_reader_that_is_closed_leaves_no_process():
-    reader = AnswerReader()
-    assert reader.read(r"\sqrt{4}") == 2.0
     child = reader._child
     reader.close()
     assert child is not None and child.returncode is not None
@@ -312,7 +277,7 @@ def test_a_test_set_of_its_own_leaves_no_question_in_both_splits(tmp_path):
     assert len(task.items("test")) == 4
 
 
-@pytest.mark.parametrize("settings", [{}, {"prompt": "compact", "judge": True}, {"tools": 0}])
+@pytest.mark.parametrize("settings", [{}, {"prompt": "compact", "judge": True}])
 def test_the_contract_holds_for_legal_play(settings):
     task = MathDuo(train=4, test=2, turns=2, **settings)
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)

@@ -34,7 +34,6 @@ from colearn.runs.record.transcript import transcript
 from colearn.training.evaluation.played import mean_outcomes
 
 HERE = str(Path(__file__))
-METHODS = ("reset", "observe", "step", "global_info", "metrics")
 
 
 class Raises(Notes):
@@ -93,11 +92,19 @@ def complaint(call: Any, *arguments: Any, **more: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("order", ["lockstep", "free"])
 @pytest.mark.parametrize(
-    "error", [SystemExit(0), StopIteration(), ValueError("no such word"), MemoryError("all of it")]
+    ("method", "error", "order"),
+    [
+        ("reset", SystemExit(0), "lockstep"),
+        ("reset", StopIteration(), "free"),
+        ("observe", ValueError("no such word"), "lockstep"),
+        ("observe", SystemExit(0), "free"),
+        ("step", StopIteration(), "lockstep"),
+        ("step", MemoryError("all of it"), "free"),
+        ("global_info", SystemExit(0), "lockstep"),
+        ("metrics", StopIteration(), "lockstep"),
+    ],
 )
-@pytest.mark.parametrize("method", METHODS)
 def test_whatever_a_task_raises_is_told_with_task_method_item_and_line(method, error, order):
     told = complaint(played, Raises(method, error), order=order)
     assert told.startswith(f"task.{method}: raised {type(error).__name__}: ")
@@ -171,8 +178,6 @@ class Gives(Raises):
             {"letters": math.nan},
             "task.metrics: 'letters' is nan, must be a",
         ),
-        ("metrics", {"letters": math.inf}, "task.metrics: 'letters' is inf, must be a finite"),
-        ("metrics", {"letters": "many"}, "task.metrics: 'letters' is a str, must be a finite"),
         ("metrics", {"letters": [1]}, "task.metrics: 'letters' is a list, must be a finite"),
         ("metrics", {3: 1.0}, "task.metrics: the name 3 must be str"),
         ("metrics", 1.0, "task.metrics: gave a float, must be a mapping from name to number"),
@@ -182,7 +187,6 @@ class Gives(Raises):
             "task.observe: agent 'ada' was given a int, must be str, Observation or None",
         ),
         ("observe", Observation("seen", (1,)), "task.observe: agent 'ada' was given tokens, which"),
-        ("observe", b"seen", "task.observe: agent 'ada' was given a bytes, must be str"),
         (
             "observe",
             Observation("seen", limits=AnswerLimits(stop="</a>")),  # would stop at each of "</a>"
@@ -206,12 +210,7 @@ class Gives(Raises):
         ("global_info", 7, "task.global_info: gave a int, must be str"),
         ("global_info", "\ud800", "task.global_info: gave half of a surrogate pair"),
         ("step", Outcome(state=None, reward=1e300), "task.step: reward is 1e+300, beyond 1e+09"),
-        ("step", Outcome(state=None, reward=-1e300), "task.step: reward is -1e+300, beyond 1e+09"),
-        (
-            "step",
-            Outcome(state=None, reward=math.nan),
-            "task.step: reward is nan, must",
-        ),
+        ("step", Outcome(state=None, reward=math.nan), "task.step: reward is nan, must"),
         (
             "step",
             Outcome(state=None, reward=0.0, local_rewards={"ada": 1e300}),
@@ -254,7 +253,7 @@ def test_metrics_whose_names_change_are_told_of():
     assert told.startswith("task.metrics: names change from ['letters'] to ['words']")
 
 
-@pytest.mark.parametrize("name", ["return", "return/ada", "objective", "turns", "truncated"])
+@pytest.mark.parametrize("name", ["return", "return/ada", "turns"])
 def test_a_metric_with_the_name_of_one_of_every_evaluation_is_told_of(name):
     """`return` replaced the mean reward, and `turns` was replaced."""
     (tree,) = played(Raises())
@@ -349,14 +348,7 @@ class Talks(Raises):
         return "word " * 2000
 
 
-class Unloved(Raises):
-    """Cannot be made."""
-
-    def __init__(self) -> None:
-        raise ValueError("no")
-
-
-NAMES = ("Exits", "Leaves", "NeverMade", "Talks", "Unloved")
+NAMES = ("Exits", "Leaves", "NeverMade", "Talks")
 
 
 @pytest.fixture(scope="module")
@@ -368,10 +360,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("task", "more", "expected"),
     [
         ("exits", (), "error: task.step: raised SystemExit: 0 ("),
-        ("exits", ("run.step_workers=1",), "error: task.step: raised SystemExit: 0 ("),
         ("leaves", ("run.step_workers=1",), "error: task.step: a worker process died during a"),
         ("nevermade", (), "error: task.__init__: raised SystemExit: nothing said ("),
-        ("unloved", (), "error: task.__init__: raised ValueError: no ("),
         ("talks", (), "error: task.observe: agent 'ada' was given 10"),
     ],
 )

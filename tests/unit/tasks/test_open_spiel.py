@@ -46,8 +46,13 @@ def at(name, *moves):
     return GameState(game=Game(name), moves=moves, payoffs=(0.0, 0.0), faults=("", ""))
 
 
-@pytest.mark.parametrize("form", ["full", "compact"])
-@pytest.mark.parametrize("game", (*PAPER, *OTHER))
+@pytest.mark.parametrize(
+    ("game", "form"),
+    [
+        *((game, "full") for game in PAPER),
+        *((game, "compact") for game in (*PAPER[:4], *OTHER[:2])),
+    ],
+)
 def test_every_game_passes_the_check(game, form):
     task = OpenSpiel(games=game, prompt=form)
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
@@ -55,19 +60,8 @@ def test_every_game_passes_the_check(game, form):
 
 @pytest.mark.parametrize("game", (*PAPER, *OTHER))
 def test_the_sum_of_a_players_rewards_is_what_openspiel_returns(game):
-    """Fifty games here, a thousand below."""
-    assert_returns(game, 50)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", (*PAPER, *OTHER))
-def test_a_thousand_games_pay_what_openspiel_returns(game):
-    assert_returns(game, 1000)
-
-
-def assert_returns(game, number):
     task = OpenSpiel(games=game, prompt="compact")
-    for seed in range(number):
+    for seed in range(20):
         states, outcomes = play(task, np.random.default_rng(seed))
         alone = load(game).new_initial_state()
         for move in states[-1].moves:
@@ -328,7 +322,6 @@ def test_kuhns_equilibrium_has_no_distance_and_the_known_value():
             r"task.games: games for \[2, 3\] players in one task",
         ),
         ({"games": "kuhn_poker(seats=3)"}, "task.games: 'kuhn_poker.seats=3.': "),
-        ({"prompt": "long"}, "task.prompt: unknown value 'long'; known: compact, full"),
         ({"payoff_span": 0.0}, "task.payoff_span: must be a number above 0"),
         ({"valid_reward": -1.0}, "task.valid_reward: must be a number of 0 or more"),
     ],

@@ -189,8 +189,7 @@ def test_no_number_of_a_large_array_is_left_out(made):
     assert text.count("1") == 101 * 100 + 1  # one in the list of actions
 
 
-@pytest.mark.parametrize("name", ["legal_actions", "mask", "avail_actions"])
-@pytest.mark.parametrize("place", ["seen", "infos"])
+@pytest.mark.parametrize(("name", "place"), [("legal_actions", "seen"), ("mask", "infos")])
 def test_a_mask_under_another_name_is_refused_since_all_actions_would_count_as_legal(
     made, name, place
 ):
@@ -214,12 +213,6 @@ def test_settings_may_be_arrays():
     assert texts[0] != texts[1]
 
 
-def test_a_mask_that_leaves_nothing_is_one_line(made):
-    task = made(mask=np.zeros(3, np.int8))
-    with pytest.raises(TaskError, match=r"^task\.env: the action mask leaves 'a' no action; let "):
-        begun_text(task)
-
-
 def begun_text(task):
     return task.observe(begun(task), "a")
 
@@ -234,7 +227,7 @@ def test_more_choices_than_rock_paper_and_scissors_have_pettingzoos_names():
     assert [word.upper() for word in words] == names
 
 
-@pytest.mark.parametrize("paid", [None, "1", np.complex64(1 + 2j)])
+@pytest.mark.parametrize("paid", [None, np.complex64(1 + 2j)])
 def test_a_reward_that_is_no_number_is_one_line(made, paid):
     def step(self, actions):
         seen, rewards, *rest = Counter.step(self, actions)

@@ -57,11 +57,6 @@ class Global(Secret):
         return random.randrange(4)
 
 
-class GlobalNumpy(Secret):
-    def draw(self, seed):
-        return int(np.random.randint(4))
-
-
 class Own(Secret):
     """Resets of one environment differ, and all new environments are equal."""
 
@@ -73,11 +68,6 @@ class Own(Secret):
         return self.rng.randrange(4)
 
 
-class System(Secret):
-    def draw(self, seed):
-        return random.SystemRandom().randrange(4)
-
-
 class SeedsTheGlobalGenerator(Secret):
     """Another environment's reset changes what this one draws."""
 
@@ -86,14 +76,6 @@ class SeedsTheGlobalGenerator(Secret):
 
     def pay(self, action):
         return random.random()
-
-
-class Counts(Secret):
-    made = 0
-
-    def draw(self, seed):
-        type(self).made += 1
-        return type(self).made % 4
 
 
 class Shows(Secret):
@@ -156,11 +138,8 @@ def test_an_environment_that_follows_from_its_seed_is_played():
     ("kind", "difference"),
     [
         (Global, "other rewards"),
-        (GlobalNumpy, "other rewards"),
         (Own, "other rewards"),
-        (System, "other rewards"),
         (SeedsTheGlobalGenerator, "other rewards"),
-        (Counts, "other rewards"),
         (Shows, "'a' another observation"),
         (Masks, "'a' other legal actions"),
         (InTurn, "another order of agents"),
@@ -200,7 +179,6 @@ def test_a_replay_that_shows_something_else_is_refused():
 
 MASKS = {
     "longer": ([1, 1, 0, 0, 1], "has 5 entries and its space 4 actions"),
-    "shorter": ([1, 1, 0], "has 3 entries and its space 4 actions"),
     "of two rows": ([[1, 1, 0, 0]], "has 1 x 4 entries and its space 4 actions"),
     "a set of actions": ({0, 2}, "has no entries and its space 4 actions"),
     "added to logits": ([0.0, -np.inf, 0.0, 0.0], "has entries other than 0 and 1"),
@@ -216,7 +194,7 @@ def test_a_mask_that_does_not_fit_the_space_is_refused(monkeypatch, mask, fault)
         begun(Secret)
 
 
-@pytest.mark.parametrize("kind", [np.int8, bool, np.float32, list])
+@pytest.mark.parametrize("kind", [np.int8, bool, list])
 def test_a_mask_of_any_type_that_fits_is_read(monkeypatch, kind):
     mask = [1, 0, 0, 1] if kind is list else np.array([1, 0, 0, 1], kind)
     monkeypatch.setattr(Secret, "info", lambda self: {"action_mask": mask})
@@ -245,11 +223,6 @@ class PaysText(Secret):
         return "1"
 
 
-class RaisesInside(Secret):
-    def pay(self, action):
-        return random.Random(0).choice([])
-
-
 class RaisesInNumpy(Secret):
     def pay(self, action):
         return np.zeros(2).reshape(3)
@@ -262,7 +235,6 @@ class RaisesInNumpy(Secret):
         (OneObservation, "reset", "does not return what PettingZoo's interface requires (KeyError"),
         (OldStep, "step", "step must return (observations, rewards, terminations, truncations"),
         (PaysText, "step", "'a' was paid '1'"),
-        (RaisesInside, "pay", "step of '"),
         (RaisesInNumpy, "pay", "raised ValueError: cannot reshape array"),
     ],
 )

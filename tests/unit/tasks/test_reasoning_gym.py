@@ -20,9 +20,9 @@ def say(task, text, number=0):
     return task.step(state, dict.fromkeys(task.agents, text), RNG)
 
 
-@pytest.mark.parametrize("data", ["chain_sum", "maze", "letter_counting", "sudoku", "word_sorting"])
-def test_data_sets_of_every_kind_pass_the_check(data):
-    task = ReasoningGym(data, size=6, test_size=4)
+@pytest.mark.parametrize("data", ["chain_sum", "sudoku"])
+def test_data_sets_of_numbers_and_of_grids_pass_the_check(data):
+    task = ReasoningGym(data, size=20, test_size=4)
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
 
 
@@ -31,7 +31,7 @@ def test_a_team_passes_the_check():
     check_task(task, actions=task.legal_action, seeds=(0,), episodes=1)
 
 
-@pytest.mark.parametrize("data", ["chain_sum", "leg_counting", "spell_backward"])
+@pytest.mark.parametrize("data", ["chain_sum", "sudoku"])
 def test_the_packages_own_answer_solves_every_entry(data):
     task = ReasoningGym(data, size=20, test_size=4)
     for number, item in enumerate(task.items("train")):
@@ -75,7 +75,7 @@ def test_no_question_is_both_trained_on_and_tested_and_the_rest_is_counted(capsy
 
 
 def test_another_seed_gives_other_entries():
-    first, second = (ReasoningGym("chain_sum", size=9, test_size=1, seed=s) for s in (0, 1))
+    first, second = (ReasoningGym("chain_sum", size=20, test_size=4, seed=s) for s in (0, 1))
     assert first.items("train")[0].prompt.text != second.items("train")[0].prompt.text
 
 
@@ -97,7 +97,6 @@ def test_the_embedded_model_starts_from_answers_of_other_entries():
         ({"settings": {"terms": 2}}, r"task\.settings: .*terms"),
         ({"settings": {"min_terms": 0}}, r"task\.settings: .*; see 'chain_sum'"),
         ({"size": 0}, r"task\.size: must be a whole number"),
-        ({"test_size": 0}, r"task\.test_size: must be a whole number"),
     ],
 )
 def test_a_wrong_setting_is_one_line(settings, line):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from trees import chain
 
 from colearn.contract import joint_observations
 from colearn.contract.testing import check_task
-from colearn.contract.types import Action, Node, Observation, Tree
+from colearn.contract.types import Tree
 from colearn.errors import ConfigError
 from colearn.methods.credit.invocation import Invocation
 from colearn.tasks.search import (
@@ -51,9 +53,8 @@ def item_of(task, text):
 
 
 @pytest.mark.parametrize("team", [*TEAMS, SingleModel])
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-def test_every_team_keeps_the_contract(team, prompt):
-    task = team(prompt=prompt)
+def test_every_team_keeps_the_contract(team):
+    task = team(prompt="compact")
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
 
 
@@ -118,8 +119,9 @@ def test_mhgpo_pays_the_team_f1_and_no_penalty_for_a_proper_episode():
     person, town = question.titles
     item = item_of(task, question.text)
     outcomes = play(task, item, {"rewriter": person}, {"reranker": "0 1"})
-    shown = task.observe(outcomes[-1].state, "answerer").text
-    assert shown == f"answer {question.text}\n0 {passages[person]}\n1 {passages[town]}"
+    prompt = task.observe(outcomes[-1].state, "answerer")
+    assert prompt.system is None
+    assert prompt.text == f"answer {question.text}\n0 {passages[person]}\n1 {passages[town]}"
     last = task.step(outcomes[-1].state, {"answerer": f"{question.answer} indeed"}, RNG)
     assert last.reward == pytest.approx(2 / 3) and last.done
     paid = [(o.local_rewards, o.earned) for o in (*outcomes, last)]
@@ -183,13 +185,12 @@ def test_a_single_model_needs_no_corpus_for_its_questions(tmp_path):
 
 
 @pytest.mark.parametrize("team", TEAMS)
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-def test_a_search_that_fails_is_told_to_whoever_would_have_read_it(team, prompt):
+def test_a_search_that_fails_is_told_to_whoever_would_have_read_it(team):
     class Lost:
         def search(self, query, count):
             raise RuntimeError("the index is gone")
 
-    task = team(prompt=prompt)
+    task = team()
     task.retriever = Lost()
     state, told = task.reset(task.items("train")[0], RNG), []
     for _ in range(task.horizon):
@@ -225,12 +226,6 @@ def test_the_prompts_of_mhgpo_are_the_papers_in_its_system_and_user_turns():
     )
 
 
-def test_compact_prompts_have_no_system_turn():
-    task = MHGPOTeam(prompt="compact")
-    item = task.items("train")[0]
-    assert task.observe(task.reset(item, RNG), "rewriter").system is None
-
-
 def test_the_answerer_is_made_from_the_reranker_and_that_from_the_rewriter():
     task = MHGPOTeam(prompt="compact")
     first, second = play(task, task.items("train")[0], {"rewriter": "x"}, {"reranker": "0"})
@@ -238,35 +233,15 @@ def test_the_answerer_is_made_from_the_reranker_and_that_from_the_rewriter():
     assert task.observe(second.state, "answerer").made_from == ((1, "reranker"),)
 
 
-def chain(outcomes, agents) -> Tree:
+def played_by(said, outcomes, agents) -> Tree:
     """A branch as credit reads it."""
-    nodes = [Node(index=0, parent=None, path=(), state=None, observations={})]
-    for number, (said, outcome) in enumerate(outcomes, start=1):
-        nodes.append(
-            Node(
-                index=number,
-                parent=number - 1,
-                path=(0,) * number,
-                state=None,
-                observations={},
-                actions={role: Action(text) for role, text in said.items()},
-                reward=outcome.reward,
-                local_rewards=outcome.local_rewards,
-                earned=outcome.earned,
-            )
-        )
-        before = nodes[number - 1]
-        seen = {role: Observation("", ()) for role in said}
-        nodes[number - 1] = Node(
-            **{
-                name: getattr(before, name)
-                for name in ("index", "parent", "path", "state", "actions", "reward")
-            },
-            local_rewards=before.local_rewards,
-            earned=before.earned,
-            observations=seen,
-        )
-    return Tree(item=None, episode=0, agents=agents, nodes=tuple(nodes))
+    acting = {turn: tuple(actions) for turn, actions in enumerate(said)}
+    root, *others = chain([o.reward for o in outcomes], agents=agents, acting=acting).nodes
+    paid = (
+        replace(node, local_rewards=outcome.local_rewards, earned=outcome.earned)
+        for node, outcome in zip(others, outcomes, strict=True)
+    )
+    return Tree(item=None, episode=0, agents=agents, nodes=(root, *paid))
 
 
 def test_workflow_b_pays_every_node_the_final_f1_and_its_own_format_penalty():
@@ -283,7 +258,7 @@ def test_workflow_b_pays_every_node_the_final_f1_and_its_own_format_penalty():
     outcomes = play(task, item_of(task, question.text), *said)
     answer = task.observe(outcomes[2].state, "answerer")
     assert answer.made_from == ((1, "extractor"), (2, "extractor"))
-    credit = Invocation(trajectory=1.0)(chain(list(zip(said, outcomes, strict=True)), task.agents))
+    credit = Invocation(trajectory=1.0)(played_by(said, outcomes, task.agents))
     assert [dict(node) for node in credit[1:]] == [
         {"rewriter": pytest.approx(0.5)},
         {"extractor": pytest.approx(0.5)},
@@ -320,7 +295,7 @@ def test_workflow_c_pays_margins_that_telescope_to_the_final_f1():
         *round_of("c", right),
     )
     outcomes = play(task, item_of(task, question.text), *said)
-    paid = Invocation()(chain(list(zip(said, outcomes, strict=True)), task.agents))
+    paid = Invocation()(played_by(said, outcomes, task.agents))
     paid_to = [next(iter(node.items())) for node in paid[1:]]
     margins = (1 / 2, 1 / 3 - 1 / 2, 1 - 1 / 3)
     scores = (1 / 2, 1 / 3, 1.0)
@@ -386,13 +361,6 @@ def test_a_question_of_a_file_is_in_one_split(tmp_path):
     assert sorted((*train, *test)) == sorted("abcade")
 
 
-def test_a_file_with_one_question_is_one_line(tmp_path):
-    data = tmp_path / "questions.jsonl"
-    data.write_text(json.dumps({"question": "a", "answers": ["you"]}))
-    with pytest.raises(ConfigError, match=r"^task\.data: .* has 1 question\(s\); add some, 2 at"):
-        SingleModel(data=str(data))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -401,7 +369,6 @@ def test_a_file_with_one_question_is_one_line(tmp_path):
         ({"documents": 0}, r"task\.documents: must be a whole number"),
         ({"people": 183}, r"task\.people: must be a whole number, got 183; set it to 1 to 182"),
         ({"towns": 53}, r"task\.towns: must be a whole number, got 53; set it to 1 to 52"),
-        ({"world_seed": -1}, r"task\.world_seed: must be a whole number"),
         ({"data": "hotpot"}, r"task\.data: unknown value 'hotpot'"),
     ],
 )

@@ -220,26 +220,22 @@ def replay(board, moves):
     return all(rows[r][c] == "$" for r, c in goals)
 
 
-@pytest.mark.parametrize("train, test", [(40, 10), pytest.param(800, 200, marks=pytest.mark.slow)])
-def test_rooms_are_solved_by_moves_that_another_simulator_replays(train, test):
-    task = Sokoban(train=train, test=test)
+def test_rooms_are_solved_by_moves_that_another_simulator_replays():
+    task = Sokoban(train=40, test=10)
     for item in (*task.items("train"), *task.items("test")):
         assert replay(item, solve(item, item.start))
         assert not item.start.boxes & item.goals
 
 
-@pytest.mark.parametrize(
-    "boxes, rooms",
-    [(1, 100), (2, 100), *(pytest.param(k, 1000, marks=pytest.mark.slow) for k in (1, 2))],
-)
-def test_random_rooms_are_solvable_where_a_solver_over_pushes_says_so(boxes, rooms):
+@pytest.mark.parametrize("boxes", [1, 2])
+def test_random_rooms_are_solvable_where_a_solver_over_pushes_says_so(boxes):
     rng = np.random.default_rng(boxes)
     verdicts = []
-    for _ in range(rooms):
+    for _ in range(100):
         board = random_room(6, boxes, rng)
         verdicts.append(pushes(board))
         assert (solve(board, board.start) is not None) == verdicts[-1]
-    assert rooms / 20 < sum(verdicts) < rooms * 19 / 20
+    assert 5 < sum(verdicts) < 95
 
 
 def test_train_and_test_rooms_are_different_whatever_the_seed():
@@ -253,8 +249,7 @@ def test_train_and_test_rooms_are_different_whatever_the_seed():
     assert not (sets[0]["train"] | sets[1]["train"]) & (sets[0]["test"] | sets[1]["test"])
 
 
-@pytest.mark.parametrize("prompt", ["full", "compact"])
-@pytest.mark.parametrize("order", ["sequential", "parallel"])
+@pytest.mark.parametrize(("prompt", "order"), [("compact", "sequential"), ("full", "parallel")])
 def test_the_contract_holds_for_legal_play(prompt, order):
-    task = Sokoban(prompt=prompt, order=order, train=8, test=4)
+    task = Sokoban(prompt=prompt, order=order, turns=2, train=8, test=4)
     check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)

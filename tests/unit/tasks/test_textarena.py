@@ -44,7 +44,7 @@ def test_games_of_one_two_and_more_players_pass_the_check(env):
 @pytest.mark.parametrize("env", GAMES)
 def test_an_episode_pays_what_the_game_alone_pays(env):
     task = TextArena(env, horizon=200, **GAMES[env])
-    for seed in range(5):
+    for seed in range(2):
         state, outcomes = play(task, seed)
         assert outcomes[-1].done
         alone = arena.make(env)
@@ -65,14 +65,6 @@ def test_payoffs_are_local_rewards_at_the_end_alone():
     _, outcomes = play(TextArena("TicTacToe-v0"), 1)
     assert all(set(o.local_rewards.values()) == {0.0} and o.reward == 0.0 for o in outcomes[:-1])
     assert sorted(outcomes[-1].local_rewards.values()) in ([-1.0, 1.0], [0.0, 0.0])
-
-
-def test_a_game_that_the_horizon_cuts_has_no_payoff():
-    task = TextArena("TicTacToe-v0", horizon=2)
-    _, outcomes = play(task, 1)
-    assert [outcome.truncated for outcome in outcomes] == [False, True]
-    metrics = task.metrics(outcomes[-1].state)
-    assert (metrics["payoff_player_0"], metrics["payoff_player_1"]) == (None, None)
 
 
 def test_episodes_of_a_game_are_compared_with_each_other():
@@ -162,7 +154,6 @@ def test_interleaved_games_draw_from_their_own_generators():
         ({"env": "TicTacTo-v0"}, r"task\.env: no game 'TicTacTo-v0'; did you mean"),
         ({"players": 3}, r"task\.env: 'TicTacToe-v0' does not begin with 3 players"),
         ({"settings": {"size": 9}}, r"task\.env: .* these settings \(.*size"),
-        ({"players": 0}, r"task\.players: must be a whole number"),
         ({"horizon": 0}, r"task\.horizon: must be a whole number"),
     ],
 )
@@ -177,4 +168,6 @@ def test_a_game_that_the_horizon_cuts_has_not_paid_and_is_truncated():
     task = TextArena("TicTacToe-v0", horizon=4)
     _, outcomes = play(task, 0)
     assert [outcome.truncated for outcome in outcomes] == [False, False, False, True]
+    metrics = task.metrics(outcomes[-1].state)
+    assert (metrics["payoff_player_0"], metrics["payoff_player_1"]) == (None, None)
     assert not any(outcome.truncated for outcome in play(TextArena("TicTacToe-v0"), 0)[1])
