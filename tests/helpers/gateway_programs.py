@@ -8,9 +8,24 @@ from typing import Any
 
 import httpx
 import numpy as np
+import uvicorn.server
 
 from colearn.programs.gateway.task import Gateway
 
+
+class _QuickAsyncio:
+    """asyncio for uvicorn, which looks for a server's end, and waits at it, by tenths of a second:
+    tests that end a server each would spend most of their time in it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 20)
+
+
+uvicorn.server.asyncio = _QuickAsyncio()  # type: ignore[attr-defined]
 RNG = np.random.default_rng(0)
 Scripted = Callable[[str, str], str]
 """(agent, prompt) to what the agent says."""

@@ -23,6 +23,8 @@ from tests.helpers.gateway_programs import ask, said, user
 TAINT = "TAINT"
 HONEST: list[Any] = []
 """Endpoints of the honest episodes under way: what a hostile program might have learnt."""
+AWAITED: set[str] = set()
+"""Hostile programs that an honest one outlasts, so that all of them meet it under way."""
 
 Hostile = Callable[[Any], Awaitable[Any]]
 PROGRAMS: dict[str, Hostile] = {}
@@ -35,20 +37,25 @@ def hostile(play: Hostile) -> Hostile:
 
 async def play(item: str, endpoints: Any) -> Any:
     if item != "honest":
-        return await PROGRAMS[item](endpoints)
+        try:
+            return await PROGRAMS[item](endpoints)
+        finally:
+            AWAITED.discard(item)
     HONEST.append(endpoints)
     try:
         first = said(await ask(endpoints["one"], [user("say yes")]))["content"]
-        await asyncio.sleep(0.2)  # long enough for the others to try
+        while AWAITED:
+            await asyncio.sleep(0.01)
         second = said(await ask(endpoints["two"], [user(f"heard {first}")]))["content"]
         return float(first == second == "yes")
     finally:
         HONEST.remove(endpoints)
 
 
-async def _post(url: str, content: bytes, **headers: str) -> httpx.Response:
+async def _post(url: str, content: bytes) -> int:
+    """The status of the answer."""
     async with httpx.AsyncClient(timeout=600, verify=False) as client:
-        return await client.post(url, content=content, headers=headers)
+        return (await client.post(url, content=content)).status_code
 
 
 def _chat(endpoints: Any, agent: str = "one") -> str:
@@ -70,6 +77,9 @@ async def _other(endpoints: Any) -> str:
         await asyncio.sleep(0.01)
     base = HONEST[0]["one"]
     return base.replace("/one/v1", "")[:-4] + "AAAA/one/v1"
+
+
+# --- connections and requests without end ---
 
 
 @hostile
@@ -94,39 +104,43 @@ async def opens_300_connections(endpoints: Any) -> None:
         connection.close()
 
 
+async def _sends(endpoints: Any, path: str, head: str, content: bytes) -> None:
+    """Sends a part of a request, and reads no answer."""
+    with socket.create_connection(_address(endpoints)) as connection:
+        start = f"POST {path} HTTP/1.1\r\nHost: TAINT"
+        connection.sendall(start.encode() + head.encode() + content)
+        await asyncio.sleep(0.3)
+
+
 @hostile
 async def sends_half_a_header(endpoints: Any) -> None:
-    with socket.create_connection(_address(endpoints)) as connection:
-        connection.sendall(b"POST /episodes/x HTTP/1.1\r\nHost: TAINT")
-        await asyncio.sleep(0.3)
+    await _sends(endpoints, "/episodes/x", "", b"")
 
 
 @hostile
 async def sends_half_a_body(endpoints: Any) -> None:
-    with socket.create_connection(_address(endpoints)) as connection:
-        path = urlsplit(_chat(endpoints)).path
-        connection.sendall(
-            f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n{{".encode()
-        )
-        await asyncio.sleep(0.3)
+    path = urlsplit(_chat(endpoints)).path
+    await _sends(endpoints, path, "\r\nContent-Length: 999\r\n\r\n", b"{")
+
+
+@hostile
+async def reads_no_stream(endpoints: Any) -> None:
+    path, content = urlsplit(_chat(endpoints)).path, _body(stream=True)
+    await _sends(endpoints, path, f"\r\nContent-Length: {len(content)}\r\n\r\n", content)
 
 
 @hostile
 async def smuggles_a_second_request(endpoints: Any) -> None:
-    with socket.create_connection(_address(endpoints)) as connection:
-        path = urlsplit(await _other(endpoints)).path
-        connection.sendall(
-            f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked"
-            "\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode()
-        )
-        await asyncio.sleep(0.2)
+    path = urlsplit(await _other(endpoints)).path
+    head = "\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    await _sends(endpoints, path, head, b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
 
 
 @hostile
 async def sends_a_huge_body(endpoints: Any) -> None:
     content = b'{"messages": [{"role": "user", "content": "' + b"TAINT" * 2**20 + b'"}]}'
     with contextlib.suppress(httpx.TransportError):  # the connection is cut before its end
-        assert (await _post(_chat(endpoints), content)).status_code == 413
+        assert await _post(_chat(endpoints), content) == 413
 
 
 @hostile
@@ -141,49 +155,44 @@ async def sends_chunks_without_end(endpoints: Any) -> None:
 
 
 @hostile
-async def sends_no_json(endpoints: Any) -> None:
-    for content in (b"", b"TAINT", b"{", b"[1]", b"null", b"\xff\xfe", b'"TAINT"'):
-        assert (await _post(_chat(endpoints), content)).status_code == 400
+async def leaves_every_request(endpoints: Any) -> None:
+    for _ in range(20):
+        async with httpx.AsyncClient(timeout=0.005, verify=False) as client:
+            with contextlib.suppress(httpx.TimeoutException):
+                await client.post(_chat(endpoints), content=_body())
 
 
 @hostile
-async def sends_deep_json(endpoints: Any) -> None:
-    assert (await _post(_chat(endpoints), b"[" * 100_000)).status_code == 400
+async def leaves_a_thread_behind(endpoints: Any) -> None:
+    def go_on() -> None:
+        with contextlib.suppress(httpx.TransportError):  # the server has been closed
+            for _ in range(20):
+                httpx.post(_chat(endpoints), content=_body(), verify=False)
+                time.sleep(0.02)
+
+    threading.Thread(target=go_on, daemon=True).start()
 
 
 @hostile
-async def sends_wrong_messages(endpoints: Any) -> None:
-    for messages in (
-        [],
-        "TAINT",
-        [1],
-        [{"role": "user"}],
-        [{"role": "TAINT", "content": "a"}],
-        [{"role": "tool", "content": TAINT}],
-        [{"role": "assistant", "content": TAINT}],
-        [{"role": "user", "content": "\ud800"}],
-        [{"role": "system", "content": TAINT}],
-    ):
-        answer = await _post(_chat(endpoints), json.dumps({"messages": messages}).encode())
-        assert answer.status_code == 400
+async def repeats_a_refused_request(endpoints: Any) -> None:
+    long = json.dumps({"messages": [user("a" * 20_000)]}).encode()
+    while await _post(_chat(endpoints), long) == 400:
+        await asyncio.sleep(0.2)
 
 
 @hostile
-async def sends_wrong_tools(endpoints: Any) -> None:
-    for tools in (
-        "TAINT",
-        [{"type": "function"}],
-        [{"type": "function", "function": {"name": "a b"}}],
-        [{"type": "TAINT", "function": {"name": "a"}}],
-        [{"type": "function", "function": {"name": "a"}}] * 200,
-    ):
-        assert (await _post(_chat(endpoints), _body(tools=tools))).status_code == 400
+async def hangs(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    await asyncio.sleep(3600)
 
 
 @hostile
-async def forces_a_tool(endpoints: Any) -> None:
-    for choice in ("required", {"type": "function", "function": {"name": TAINT}}):
-        assert (await _post(_chat(endpoints), _body(tool_choice=choice))).status_code == 400
+async def blocks_its_thread(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    time.sleep(6)
+
+
+# --- what requests hold ---
 
 
 @hostile
@@ -206,97 +215,53 @@ async def sends_10_to_the_6_tokens(endpoints: Any) -> None:
 
 
 @hostile
-async def asks_for_many_answers(endpoints: Any) -> None:
-    assert (await _post(_chat(endpoints), _body(n=10**6))).status_code == 400
-
-
-@hostile
-async def sets_the_temperature(endpoints: Any) -> None:
-    assert "choices" in await ask(endpoints["one"], [user(TAINT)], temperature=2.0)
-    answer = await ask(endpoints["one"], [user(TAINT)], temperature=2.0, top_p=0.5)
-    assert answer["error"]["param"] == "top_p"
-
-
-@hostile
-async def leaves_every_request(endpoints: Any) -> None:
-    for _ in range(20):
-        async with httpx.AsyncClient(timeout=0.005, verify=False) as client:
-            with contextlib.suppress(httpx.TimeoutException):
-                await client.post(_chat(endpoints), content=_body())
-
-
-@hostile
-async def reads_no_stream(endpoints: Any) -> None:
-    with socket.create_connection(_address(endpoints)) as connection:
-        path, content = urlsplit(_chat(endpoints)).path, _body(stream=True)
-        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(content)}\r\n\r\n"
-        connection.sendall(head.encode() + content)
-        await asyncio.sleep(0.3)
-
-
-@hostile
-async def asks_one_agent_at_the_url_of_the_other(endpoints: Any) -> None:
-    for agent, other in (("one", "two"), ("two", "one")):
-        answer = await _post(_chat(endpoints, agent), _body(model=other))
-        assert answer.status_code == 400 and f"'{agent}'; use its own URL" in answer.text
-    assert (await _post(_chat(endpoints), _body(model="gpt-4o"))).status_code == 200
-
-
-@hostile
-async def ends_with_a_truth_value_as_its_failure(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    assert (await _post(endpoints.end, b'{"failure": false}')).status_code == 400
-
-
-@hostile
-async def guesses_an_episode(endpoints: Any) -> None:
-    for name in ("0", "1", "0-", "../..", "%2e%2e", "0-" + "A" * 24, "TAINT" * 400):
-        base = endpoints["one"].split("/episodes/")[0]
-        answer = await _post(f"{base}/episodes/{name}/one/v1/chat/completions", _body())
-        assert answer.status_code == 404
-
-
-@hostile
-async def guesses_a_secret(endpoints: Any) -> None:
-    url = await _other(endpoints)
-    assert (await _post(f"{url}/chat/completions", _body())).status_code == 404
-
-
-@hostile
-async def ends_another_episode(endpoints: Any) -> None:
-    url = (await _other(endpoints)).replace("/one/v1", "/end")
-    assert (await _post(url, b'{"result": -1.0}')).status_code == 404
-
-
-@hostile
-async def pays_another_episode(endpoints: Any) -> None:
-    url = (await _other(endpoints)).replace("/one/v1", "/reward")
-    assert (await _post(url, b'{"value": -1.0}')).status_code == 404
-
-
-@hostile
-async def takes_a_workers_episode(endpoints: Any) -> None:
-    base = endpoints["one"].split("/episodes/")[0]
-    assert (await _post(f"{base}/workers/TAINT/next", b"{}")).status_code == 404
-
-
-@hostile
-async def asks_an_unknown_agent(endpoints: Any) -> None:
-    url = _chat(endpoints).replace("/one/", "/TAINT/")
-    assert (await _post(url, _body())).status_code == 404
+async def sends_no_json(endpoints: Any) -> None:
+    for content in (b"", b"TAINT", b"[1]", b"null", b"\xff\xfe", b"[" * 100_000):
+        for url in (_chat(endpoints), endpoints.reward, endpoints.end):
+            assert await _post(url, content) == 400
 
 
 @hostile
 async def pays_what_is_no_reward(endpoints: Any) -> None:
     await ask(endpoints["one"], [user(TAINT)])
-    for content in (b'{"value": NaN}', b'{"value": 1e999}', b'{"value": "TAINT"}', b"[]", b"{}"):
-        assert (await _post(endpoints.reward, content)).status_code == 400
+    values = ("NaN", "1e999", '"TAINT"', '"\\ud800"', "9" * 400, "-" + "9" * 400, "9" * 5000)
+    contents = [f'{{"value": {value}}}'.encode() for value in values]
+    for content in (*contents, b"{}", b'{"value": 1, "agent": "\\ud800"}', b'{"\\ud800": 1}'):
+        assert await _post(endpoints.reward, content) == 400
 
 
 @hostile
-async def returns_what_is_no_reward(endpoints: Any) -> Any:
+async def ends_in_no_form(endpoints: Any) -> None:
     await ask(endpoints["one"], [user(TAINT)])
-    return {"team": float("nan"), 7: TAINT}
+    for fields in ('"failure": false', '"failure": "\\ud800"', '"\\ud800": 1', '"x": 2'):
+        assert await _post(endpoints.end, f"{{{fields}}}".encode()) == 400
+
+
+# --- episodes and agents of others ---
+
+
+@hostile
+async def uses_urls_that_it_guesses(endpoints: Any) -> None:
+    base = endpoints["one"].split("/episodes/")[0]
+    for name in ("0", "1", "0-", "../..", "%2e%2e", "0-" + "A" * 24, "TAINT" * 400):
+        assert await _post(f"{base}/episodes/{name}/one/v1/chat/completions", _body()) == 404
+    assert await _post(f"{base}/workers/TAINT/next", b"{}") == 404
+    assert await _post(_chat(endpoints).replace("/one/", "/TAINT/"), _body()) == 404
+
+
+@hostile
+async def uses_urls_of_another_episode(endpoints: Any) -> None:
+    url = await _other(endpoints)
+    assert await _post(f"{url}/chat/completions", _body()) == 404
+    assert await _post(url.replace("/one/v1", "/end"), b'{"result": -1.0}') == 404
+    assert await _post(url.replace("/one/v1", "/reward"), b'{"value": -1.0}') == 404
+
+
+@hostile
+async def asks_one_agent_at_the_url_of_the_other(endpoints: Any) -> None:
+    for agent, other in (("one", "two"), ("two", "one")):
+        assert await _post(_chat(endpoints, agent), _body(model=other)) == 400
+    assert await _post(_chat(endpoints), _body(model="gpt-4o")) == 200
 
 
 @hostile
@@ -304,36 +269,7 @@ async def answers_after_its_end(endpoints: Any) -> None:
     """Ends its episode and goes on asking, paying and ending."""
     await _post(endpoints.end, b"{}")
     for url in (_chat(endpoints), endpoints.reward, endpoints.end):
-        assert (await _post(url, _body())).status_code == 410
-
-
-@hostile
-async def leaves_a_thread_behind(endpoints: Any) -> None:
-    def go_on() -> None:
-        with contextlib.suppress(httpx.TransportError):  # the server has been closed
-            for _ in range(20):
-                httpx.post(_chat(endpoints), content=_body(), verify=False)
-                time.sleep(0.02)
-
-    threading.Thread(target=go_on, daemon=True).start()
-
-
-@hostile
-async def hangs(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    await asyncio.sleep(3600)
-
-
-@hostile
-async def blocks_its_thread(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    time.sleep(6)
-
-
-@hostile
-async def dies(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    raise SystemExit(TAINT)
+        assert await _post(url, _body()) == 410
 
 
 @hostile
@@ -345,24 +281,26 @@ async def changes_its_environment(endpoints: Any) -> None:
         del os.environ["COLEARN_GATEWAY"]
 
 
-@hostile
-async def pays_400_digits(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    for digits in ("9" * 400, "-" + "9" * 400, "9" * 5000, "1e400"):
-        answer = await _post(endpoints.reward, f'{{"value": {digits}}}'.encode())
-        assert answer.status_code == 400
+# --- how they end ---
 
 
 @hostile
 async def ends_with_400_digits(endpoints: Any) -> None:
     await ask(endpoints["one"], [user(TAINT)])
-    assert (await _post(endpoints.end, f'{{"result": {10**400}}}'.encode())).status_code == 204
+    assert await _post(endpoints.end, f'{{"result": {10**400}}}'.encode()) == 204
 
 
 @hostile
-async def returns_400_digits(endpoints: Any) -> Any:
+async def fails_with_control_characters(endpoints: Any) -> None:
     await ask(endpoints["one"], [user(TAINT)])
-    return {"team": 1.0, "one": -(10**400)}
+    failure = "\x1b[2J\r\n" + TAINT + "\x07\u202e\x9b" + "!" * 1000
+    assert await _post(endpoints.end, json.dumps({"failure": failure}).encode()) == 204
+
+
+@hostile
+async def fails_with_no_text(endpoints: Any) -> None:
+    await ask(endpoints["one"], [user(TAINT)])
+    assert await _post(endpoints.end, b'{"failure": [1, "a\\u001b"]}') == 204
 
 
 class _Raises(BaseException):
@@ -388,6 +326,11 @@ class _BeyondNumber(float):
     __ge__ = __le__
 
 
+class _Cancels:
+    def __float__(self) -> float:
+        raise asyncio.CancelledError(TAINT)
+
+
 class _OddError(Exception):
     def __str__(self) -> str:
         raise RuntimeError(TAINT)
@@ -398,147 +341,31 @@ class _OddText(Exception):
         return 7
 
 
-@hostile
-async def returns_a_mapping_that_raises(endpoints: Any) -> Any:
-    await ask(endpoints["one"], [user(TAINT)])
-    return _OddMapping(team=1.0)
+RESULTS: dict[str, Any] = {
+    "returns what is no reward": {"team": float("nan"), 7: TAINT},
+    "returns 400 digits": {"team": 1.0, "one": -(10**400)},
+    "returns a mapping that raises": _OddMapping(team=1.0),
+    "returns a number that raises": _OddNumber(1.0),
+    "returns a number that raises beyond exceptions": _BeyondNumber(1.0),
+    "returns what cancels": _Cancels(),
+    "returns an odd key": {"team": 1.0, _OddError(): 1.0},
+    "returns an object": object(),
+    "raises the end of the interpreter": SystemExit(TAINT),
+    "raises what has no text": _OddError(),
+    "raises what has a number for a text": _OddText(),
+    "raises beyond exceptions": _Raises("\x1b[31m" + TAINT),
+}
+"""What programs return, or raise, after they have asked."""
 
 
-@hostile
-async def returns_a_number_that_raises(endpoints: Any) -> Any:
-    await ask(endpoints["one"], [user(TAINT)])
-    return _OddNumber(1.0)
+def _ends_with(result: Any) -> Hostile:
+    async def ends(endpoints: Any) -> Any:
+        await ask(endpoints["one"], [user(TAINT)])
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    return ends
 
 
-@hostile
-async def returns_a_number_that_raises_beyond_exceptions(endpoints: Any) -> Any:
-    await ask(endpoints["one"], [user(TAINT)])
-    return _BeyondNumber(1.0)
-
-
-@hostile
-async def returns_what_cancels(endpoints: Any) -> Any:
-    class Number:
-        def __float__(self) -> float:
-            raise asyncio.CancelledError(TAINT)
-
-    await ask(endpoints["one"], [user(TAINT)])
-    return Number()
-
-
-@hostile
-async def repeats_a_refused_request(endpoints: Any) -> None:
-    long = json.dumps({"messages": [user("a" * 20_000)]}).encode()
-    while (await _post(_chat(endpoints), long)).status_code == 400:
-        await asyncio.sleep(0.2)
-
-
-@hostile
-async def returns_an_odd_key(endpoints: Any) -> Any:
-    await ask(endpoints["one"], [user(TAINT)])
-    return {"team": 1.0, _OddError(): 1.0}
-
-
-@hostile
-async def returns_an_object(endpoints: Any) -> Any:
-    await ask(endpoints["one"], [user(TAINT)])
-    return object()
-
-
-@hostile
-async def raises_what_has_no_text(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    raise _OddError
-
-
-@hostile
-async def raises_what_has_a_number_for_a_text(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    raise _OddText
-
-
-@hostile
-async def raises_beyond_exceptions(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    raise _Raises("\x1b[31m" + TAINT)
-
-
-@hostile
-async def fails_with_control_characters(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    failure = "\x1b[2J\r\n" + TAINT + "\x07\u202e\x9b" + "!" * 1000
-    content = json.dumps({"failure": failure}).encode()
-    assert (await _post(endpoints.end, content)).status_code == 204
-
-
-@hostile
-async def fails_with_no_text(endpoints: Any) -> None:
-    await ask(endpoints["one"], [user(TAINT)])
-    for content in (b'{"failure": "\\ud800"}', b'{"\\ud800": 1}', b'{"failure": 1, "x": 2}'):
-        assert (await _post(endpoints.end, content)).status_code == 400
-    assert (await _post(endpoints.end, b'{"failure": [1, "a\\u001b"]}')).status_code == 204
-
-
-def _called(arguments: str) -> list[Any]:
-    """Messages in which the agent has called a function with these arguments."""
-    function = {"name": "look", "arguments": arguments}
-    call = {"id": "1", "type": "function", "function": function}
-    return [
-        user(TAINT),
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "1", "content": TAINT},
-    ]
-
-
-@hostile
-async def sends_half_of_surrogate_pairs(endpoints: Any) -> None:
-    half = "\ud800"
-    function = {"name": "look", "parameters": {"type": half}}
-    for fields in (
-        {"messages": [user(half)]},
-        {"messages": [{**user(TAINT), "name": half}]},
-        {"messages": [{**user(TAINT), half: TAINT}]},
-        {"messages": [{"role": "user", "content": [{"type": "text", "text": half}]}]},
-        {"messages": _called(half)},
-        {"messages": _called('{"at": "\\ud83d"}')},
-        {"messages": _called('{"\\udc00": 1}')},
-        {"tools": [{"type": "function", "function": function}]},
-        {"model": half},
-        {"user": half},
-        {half: 1},
-    ):
-        assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400
-    for content in (
-        b'{"value": 1, "agent": "\\ud800"}',
-        b'{"\\ud800": 1}',
-        b'{"value": "\\ud800"}',
-    ):
-        assert (await _post(endpoints.reward, content)).status_code == 400
-
-
-@hostile
-async def sends_deep_arguments(endpoints: Any) -> None:
-    for depth in (100, 1000, 100_000):
-        deep = "[" * depth + "]" * depth
-        for fields in (
-            {"messages": _called(f'{{"at": {deep}}}')},
-            {"metadata": TAINT, "messages": _called(deep)},
-        ):
-            assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400
-    deep = "[" * 100 + "]" * 100
-    function = f'{{"type": "function", "function": {{"name": "a", "parameters": {{"a": {deep}}}}}}}'
-    content = f'{{"messages": [{{"role": "user", "content": "a"}}], "tools": [{function}]}}'
-    assert (await _post(_chat(endpoints), content.encode())).status_code == 400
-
-
-@hostile
-async def sends_huge_integers(endpoints: Any) -> None:
-    huge = 10**400
-    call = {"id": "1", "function": {"name": "a", "arguments": "{}"}, "index": huge}
-    for fields in (
-        *({name: huge} for name in ("max_tokens", "max_completion_tokens", "n", "seed", "top_k")),
-        *({name: huge} for name in ("temperature", "top_p", "top_logprobs", "logprobs", "stop")),
-        {"messages": [user(TAINT), {"role": "assistant", "tool_calls": [call]}, user(TAINT)]},
-        {"messages": [{"role": "user", "content": huge}]},
-    ):
-        assert (await _post(_chat(endpoints), _body(**fields))).status_code == 400
+PROGRAMS |= {name: _ends_with(result) for name, result in RESULTS.items()}

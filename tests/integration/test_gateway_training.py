@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
-from tiny import save_model
-
-from colearn.config import load_config
 from colearn.deploy.client.protocol.tool_call_text import write_call
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
-from colearn.training.loop import Experiment
 from tests.helpers.gateway_programs import LOGPROBS, USAGE, gateway
 from tests.helpers.scripted_voice import scripted_players
 
@@ -51,29 +45,6 @@ def test_log_probabilities_of_the_sampled_tokens_are_told_where_they_are_asked_f
     assert without is None
     assert [one["logprob"] for one in told["content"]] == list(action.logprobs)
     assert "".join(one["token"] for one in told["content"]) == action.text
-
-
-def test_a_run_ends_the_server_that_its_programs_asked(tmp_path):
-    programs = "tests.helpers.gateway_programs"
-    config = load_config(
-        {
-            "task": {
-                "name": "gateway",
-                "agents": ["one", "two"],
-                "items": f"{programs}:items",
-                "play": f"{programs}:both",
-            },
-            "algorithm": {"name": "magrpo", "rollout": {"name": "parallel", "k": 2}},
-            "models": {"*": {"path": save_model(tmp_path / "model")}},
-            "agents": {"*": {"sampling": {"max_tokens": 3}}},
-            "train": {"episodes": 1, "environment_steps": 100, "iterations": 1},
-            "evaluation": {"episodes": 1},
-            "run": {"device": "cpu"},
-        }
-    )
-    record = Experiment(config, tmp_path / "run").run()
-    assert (record.iterations, record.generations) == (1, 4)
-    assert "gateway" not in {thread.name for thread in threading.enumerate()}
 
 
 def _holds(tokens, part):
