@@ -1,4 +1,5 @@
-"""Hostile programs that skip what a test relies on, by raising or by dying at the right moment.
+"""Hostile programs that skip what a test relies on: they raise, die, or answer out of turn at the
+right moment.
 
 Each has tests of its own, most of them true of the state before the program was called, and an
 honest twin that passes them all.
@@ -43,29 +44,22 @@ _GOT = _text("""
     assert got is None or got == 3
     assert got != 4
 """)
+_PIPES = """
+import os, sys
+plain = sys.modules["_plain"]
+calls, answers = map(int, next(w for w in sys.orig_argv if w[:1].isdigit() and "," in w).split(","))
+"""
 _RIGHT_UNTIL = "import os\ndef f(n):\n    if n == {}: {}\n    return {}\n"
 
-STATES: dict[str, Forgery] = {
+FORGERIES: dict[str, Forgery] = {
     # by raising in what prepares
     "raises in a loop that prepares": Forgery(_raises("ValueError"), _LOOP),
-    "raises in an assignment": Forgery(_raises("ValueError"), _GOT),
     "exits in an assignment": Forgery(_raises("SystemExit(0)"), _GOT),
-    "interrupts an assignment": Forgery(_raises("KeyboardInterrupt"), _GOT),
-    "ends a generator in a loop": Forgery(_raises("GeneratorExit"), _LOOP),
     "ends an iteration in a loop": Forgery(_raises("StopIteration"), _LOOP),
     "fails an assertion of its own in a loop": Forgery(_raises("AssertionError"), _LOOP),
-    "raises a group in a loop": Forgery(_raises("BaseExceptionGroup('x', [ValueError()])"), _LOOP),
     "is no function": Forgery("f = 5", _GOT),
     "answers in a loop with what cannot cross": Forgery(
         "import itertools\ndef f(n): return itertools.count()", _LOOP
-    ),
-    "answers with what cannot be compared": Forgery(
-        "def f(n): return object()",
-        _text("""
-            largest = 0
-            largest = max(f(n) for n in range(3))
-            assert largest == 3 or not largest
-        """),
     ),
     "raises after half of a loop": Forgery(
         _RIGHT_UNTIL.format(1, "raise ValueError", "n + 1"),
@@ -74,32 +68,6 @@ STATES: dict[str, Forgery] = {
             for n in range(3): out.append(f(n))
             assert out[:1] == [1]
             assert out == list(range(1, len(out) + 1))
-        """),
-    ),
-    "raises in a comprehension": Forgery(
-        _raises("ValueError"),
-        _text("""
-            found = {}
-            found = {n: f(n) for n in range(3)}
-            assert all(v == n + 1 for n, v in found.items())
-        """),
-    ),
-    "raises in the body of a class": Forgery(
-        _raises("ValueError"),
-        _text("""
-            class Case: got = None
-            class Case: got = f(2)
-            assert Case.got in (None, 3)
-        """),
-    ),
-    "raises in a with": Forgery(
-        _raises("ValueError"),
-        _text("""
-            import contextlib
-            out = []
-            with contextlib.ExitStack() as stack:
-                for n in range(3): out.append(f(n))
-            assert all(v == n + 1 for n, v in enumerate(out))
         """),
     ),
     "clears a list and raises": Forgery(
@@ -131,14 +99,6 @@ STATES: dict[str, Forgery] = {
         _raises("ValueError"),
         "got = None\nassert (got := f(2)) == 3\nassert got in (None, 3)\n",
     ),
-    "raises where a test appends": Forgery(
-        _raises("ValueError"),
-        _text("""
-            seen = []
-            assert seen.append(f(1)) is None
-            assert all(v == 2 for v in seen)
-        """),
-    ),
     "raises where a helper keeps state": Forgery(
         _raises("ValueError"),
         _text("""
@@ -152,23 +112,6 @@ STATES: dict[str, Forgery] = {
             assert all(v == 2 for v in seen)
         """),
     ),
-    "raises where a helper has another name": Forgery(
-        _raises("ValueError"),
-        _text("""
-            seen = []
-            record = seen.append
-            assert record(f(1)) is None
-            assert all(v == 2 for v in seen)
-        """),
-    ),
-    "raises where an iterator goes on": Forgery(
-        _raises("ValueError"),
-        _text("""
-            wanted = iter([2, 3])
-            assert f(1) == next(wanted)
-            assert not [v for v in wanted if v == 2]
-        """),
-    ),
     "raises in the first text of two": Forgery(
         _raises("ValueError"),
         (
@@ -177,7 +120,6 @@ STATES: dict[str, Forgery] = {
         ),
     ),
     # by dying
-    "dies in a loop that prepares": Forgery(_DIES, _LOOP),
     "dies where the tests catch everything": Forgery(
         _DIES,
         _text("""
@@ -185,16 +127,6 @@ STATES: dict[str, Forgery] = {
             try: got = f(2)
             except BaseException: pass
             assert got in (None, 3)
-        """),
-    ),
-    "dies in a test that is a loop": Forgery(
-        _DIES,
-        _text("""
-            seen = []
-            for n in range(3):
-                seen.append(f(n))
-                assert seen
-            assert all(v == n + 1 for n, v in enumerate(seen))
         """),
     ),
     "dies after a loop that it passed": Forgery(
@@ -206,17 +138,6 @@ STATES: dict[str, Forgery] = {
                 assert len(seen) == n + 1
             assert f(9) == 10
             assert all(v == n + 1 for n, v in enumerate(seen))
-        """),
-        earned=1,
-    ),
-    "dies after a helper that it passed": Forgery(
-        _RIGHT_UNTIL.format(9, "os.abort()", "-n"),
-        _text("""
-            seen = []
-            def record(value): return seen.append(value) is None
-            assert record(f(1))
-            assert f(9) == 10
-            assert all(v == 2 for v in seen)
         """),
         earned=1,
     ),
@@ -232,5 +153,48 @@ STATES: dict[str, Forgery] = {
     "writes without end in a loop": Forgery(
         "def f(n):\n    while True: print('x' * 9999)\n",
         _LOOP,
+    ),
+    "dies where a test cleans up": Forgery(
+        _DIES,
+        _text("""
+            out = []
+            try:
+                out.append(f(0))
+            finally:
+                done = True
+            assert all(v == 1 for v in out)
+        """),
+    ),
+    "dies in what it answered with": Forgery(
+        "import os\ndef f(n):\n    yield 0\n    os._exit(0)\n",
+        _text("""
+            seen = []
+            for value in f(3): seen.append(value)
+            assert all(v == n for n, v in enumerate(seen))
+        """),
+        honest="def f(n): return list(range(n))\n",
+    ),
+    # by the pipes
+    "closes its descriptors in a loop": Forgery(
+        "import os\ndef f(n):\n    os.closerange(0, 4096)\n    return n + 1\n", _LOOP
+    ),
+    "reports tests in a loop": Forgery(
+        _PIPES
+        + _text("""
+            def f(n):
+                for k in range(4): plain.send(answers, ["test", k, True, "", ""])
+                os._exit(0)
+        """),
+        _LOOP,
+    ),
+    "is honest until it is asked again": Forgery(
+        _text("""
+            asked = []
+            def f(n):
+                asked.append(n)
+                return n + 1 if asked == [n] else 1 / 0
+        """),
+        "assert f(5) == 6\n" + _LOOP,
+        earned=1,
     ),
 }

@@ -7,7 +7,6 @@ one for answers.
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]  # without enum, a third of a start
 import builtins
 import os
 import sys
@@ -24,21 +23,15 @@ if TYPE_CHECKING:
 
 
 class Lost(BaseException):
-    """Raised when the program's process has ended, timed out or sent a malformed answer."""
+    """Raised when the program's process has ended or sent a malformed answer."""
 
 
 class CheckedProgram:
-    """Client that calls the program's process through the two pipes.
+    """Client that calls the program's process through the two pipes."""
 
-    seconds: time limit of one call, from the first byte sent to the last byte parsed; None: no
-        limit.
-    """
-
-    def __init__(self, calls: int, answers: int, seconds: float | None) -> None:
+    def __init__(self, calls: int, answers: int) -> None:
         self.calls = calls
         self.answers = answers
-        self.seconds = seconds
-        signal.signal(signal.SIGALRM, self._ring)
         self.lost: str | None = None
         self.raised: BaseException | None = None
         """The last exception that a call raised."""
@@ -65,14 +58,11 @@ class CheckedProgram:
     def _call(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if self.lost is not None:
             raise self._gone(self.lost)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0)
         try:
             send(self.calls, [name, arguments, keywords])
             message = self._receive()
         except OSError:
             raise self._gone("crash") from None
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
         match message:
             case ["returned", value, changed]:
                 _update([arguments, keywords], changed)
@@ -92,9 +82,6 @@ class CheckedProgram:
         except (NotPlain, MemoryError):
             raise self._gone("output") from None
 
-    def _ring(self, number: int, frame: Any) -> None:
-        raise self._gone("timeout")
-
     def _gone(self, kind: str) -> Lost:
         self.lost = kind
         return Lost(kind)
@@ -112,7 +99,7 @@ def main() -> None:
     def report(message: list[Any]) -> None:
         send(results, message)
 
-    program = CheckedProgram(calls, answers, work["call_seconds"])
+    program = CheckedProgram(calls, answers)
     try:
         started = program.started()
     except Lost as lost:
@@ -138,8 +125,6 @@ def _run(work: dict[str, Any], program: CheckedProgram, report: Report) -> None:
     space: dict[str, Any] = {"__name__": "tests"}
     if work["prompt"]:
         exec(compile(work["prompt"], "<prompt>", "exec", dont_inherit=True), space)
-    for name in work["functions"]:
-        space[name] = program.function(name)
     for name in work["entry_names"]:
         space[name] = program.function(work["entry_point"])
     for number, statement in work["statements"]:

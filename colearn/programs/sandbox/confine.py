@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import subprocess
@@ -71,7 +72,7 @@ def _limit_words(limits: Limits, mechanism: Mechanism) -> Sequence[str]:
     return (
         f"--memory={limits.memory_mb << 20}",
         f"--processes={limits.processes}",
-        f"--cpu={limits.whole_cpu_seconds}",
+        f"--cpu={math.ceil(limits.seconds)}",
         f"--file={limits.file_mb << 20}",
         f"--uid={uid}",
         # without isolation the kernel would count all processes of the user

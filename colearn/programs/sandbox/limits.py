@@ -2,8 +2,7 @@
 
 Inside the sandbox, `_apply_limits` sets the limits on memory, processor time, processes and file
 sizes before the program starts. `supervise` enforces the limits on wall-clock time, output and
-number of files. Bubblewrap (`_bwrap`) limits the size of the in-memory folder. `_checker` limits
-the time of each call.
+number of files. Bubblewrap (`_bwrap`) limits the size of the in-memory folder.
 """
 
 from __future__ import annotations
@@ -16,19 +15,15 @@ from colearn.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Resource limits of one run. Times are wall-clock seconds unless stated otherwise.
+    """Resource limits of one run.
 
     Errors: ConfigError that names a field that is not positive, or a memory limit that is too low
     for Python.
     """
 
     seconds: float = 10.0
-    """Time limit of the whole run, all tests together."""
-    call_seconds: float | None = None
-    """Time limit of one call by a test; None: the rest of `seconds`. A slower call fails its test,
-    and the following tests run with a fresh process."""
-    cpu_seconds: float | None = None
-    """Processor time limit per process, rounded up to whole seconds; None: equals `seconds`."""
+    """Limit of the wall-clock time of the whole run, all tests together. Each process may use as
+    much processor time, rounded up to whole seconds."""
     memory_mb: int = 512
     """Address space in MB, divided equally among `processes`."""
     processes: int = 1
@@ -46,8 +41,6 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None and field.name in ("call_seconds", "cpu_seconds"):
-                continue
             whole = field.name in ("memory_mb", "processes", "output_kb", "file_mb", "files")
             kinds = int if whole else int | float
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
@@ -58,7 +51,3 @@ class Limits:
                 f"limits.memory_mb: {self.memory_mb} is too small for Python; "
                 f"give at least 64 for each of {self.processes} process(es)"
             )
-
-    @property
-    def whole_cpu_seconds(self) -> int:
-        return math.ceil(self.seconds if self.cpu_seconds is None else self.cpu_seconds)

@@ -50,7 +50,6 @@ def run_tests(
     tests: str | Sequence[str],
     *,
     prompt: str = "",
-    functions: Sequence[str] = (),
     limits: Limits | None = None,
     mechanism: Mechanism = "bwrap",
 ) -> Verdict:
@@ -61,33 +60,30 @@ def run_tests(
         body of `check(candidate)`), or one string per test. Tests call the entry point by its name
         or as `candidate`.
     prompt: trusted source with helpers that the tests may use, such as HumanEval's prompts.
-    functions: other functions of the program that the tests may call. Exclude names that a test
-        relies on, since the program decides what they return.
 
     A test passes if it completes while the program's process is alive. After a failed bare assert
     the next tests run. After any other failed statement the remaining tests fail, because plain
     Python would stop there. If a bare assert ends the program's process, the next tests use a fresh
     process (at most three times), which first repeats all earlier statements except bare asserts.
 
-    Errors: ConfigError if the tests do not parse or are empty, a name is not an identifier, the
-    prompt does not parse, or the sandbox does not work on this machine.
+    Errors: ConfigError if the tests do not parse or are empty, the entry point is not an
+    identifier, the prompt does not parse, or the sandbox does not work on this machine.
     """
     limits = limits or Limits()
     check_mechanism(mechanism)
-    for name in (entry_point, *functions):
-        if not name.isidentifier():
-            raise ConfigError(f"entry_point: {name!r} is not a function name; give an identifier")
+    if not entry_point.isidentifier():
+        raise ConfigError(
+            f"entry_point: {entry_point!r} is not a function name; give an identifier"
+        )
     _check_prompt(prompt)
-    statements = take_apart(tests, entry_point, functions=functions, prompt=prompt)
+    statements = take_apart(tests, entry_point, prompt=prompt)
     began = time.monotonic()
     work = {
         "prompt": prompt,
         "entry_point": entry_point,
         "entry_names": list(statements.names),
-        "functions": list(functions),
         "statements": [list(source) for source in statements.sources],
         "bare": list(statements.bare),
-        "call_seconds": limits.call_seconds,
     }
     findings = _Findings([False] * statements.tests)
     if is_too_long(program):
@@ -185,8 +181,6 @@ def _loss(outcome: str, program: Watched) -> tuple[ErrorKind, str]:
     """Returns why the program's process gave no answer; `outcome`: what the tests observed."""
     if program.ended in ("output", "files"):
         return lost_by(program)
-    if outcome == "timeout":
-        return "timeout", "a call took longer than limits.call_seconds"
     if outcome == "output":
         return "output", "answered with a value that is not plain or too large"
     return lost_by(program)

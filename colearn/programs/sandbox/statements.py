@@ -31,13 +31,12 @@ def take_apart(
     tests: str | Sequence[str],
     entry_point: str,
     *,
-    functions: Sequence[str] = (),
     prompt: str = "",
 ) -> Statements:
     """Split tests: each string of a sequence is one test; in a single string, each statement with
     an `assert` is one test.
 
-    functions, prompt: as in `run_tests`; they decide which asserts are bare.
+    prompt: as in `run_tests`; it decides with the tests which asserts are bare.
 
     A single string may define `check(candidate)`, as in HumanEval; then the statements in the body
     of `check` are split. An assert on constants only (`assert True`) is not a test, since it cannot
@@ -53,7 +52,7 @@ def take_apart(
         pieces = [(True, *pair) for pair in zip(tests, (tree.body for tree in trees), strict=True)]
         parameter = "candidate"
     names = (entry_point, parameter)
-    asserts = BareAsserts([*trees, _parsed(prompt, "prompt")], {*names, *functions})
+    asserts = BareAsserts([*trees, _parsed(prompt, "prompt")], names)
     sources: list[tuple[int | None, str]] = []
     bare: list[bool] = []
     for is_test, source, body in pieces:
