@@ -77,10 +77,6 @@ class SignatureArguments:
             raise ValueError(f"{'.'.join(map(str, path))}: {faults[0]['msg']}") from None
         return typed
 
-    def call(self, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-        """Calls the function with these values."""
-        return function(**values)
-
 
 @lru_cache(maxsize=256)
 def signature_arguments(function: Callable[..., Any]) -> SignatureArguments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from colearn.errors import ConfigError, reason_of, required
@@ -80,10 +80,6 @@ class SchemaArguments:
             where = ".".join(map(str, fault.absolute_path))
             raise ValueError(f"{where}: {fault.message}" if where else fault.message)
         return values
-
-    def call(self, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-        """Calls the function with these values by name."""
-        return function(**values)
 
 
 def _finite(value: Any) -> bool:

@@ -104,7 +104,7 @@ class Tool:
         exceptions, which would end the event loop, and in place of a CancelledError that the
         function raises itself."""
         try:
-            return await self._arguments.call(self.function, values)
+            return await self.function(**values)
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as error:
