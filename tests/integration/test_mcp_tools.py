@@ -78,8 +78,7 @@ async def list_tools(context, params):
     needed = {"type": "object", "properties": named, "required": names}
     strict = types.Tool(name="strict", input_schema=needed)
     look = types.Tool(name="look", input_schema=EMPTY)
-    shown = types.Tool(name="shown", input_schema=OPEN)
-    return types.ListToolsResult(tools=[look, echo, strict, shown])
+    return types.ListToolsResult(tools=[look, echo, strict])
 
 
 async def call_tool(context, params):
@@ -89,13 +88,6 @@ async def call_tool(context, params):
     if params.name in ("echo", "strict"):
         said = [types.TextContent(type="text", text=json.dumps(params.arguments))]
         return types.CallToolResult(content=said)
-    if params.name == "shown":
-        texts = params.arguments["texts"]
-        parts = [types.TextContent(type="text", text=text) for text in texts]
-        if params.arguments["image"]:
-            parts.append(types.ImageContent(type="image", data="AAAA", mime_type="image/png"))
-        content = params.arguments["content"]
-        return types.CallToolResult(content=parts, structured_content=content)
     file = types.TextResourceContents(uri="file:///a.txt", text="in the file")
     return types.CallToolResult(
         content=[
@@ -126,7 +118,7 @@ def odd(tmp_path_factory):
 
 
 def test_tools_of_every_page_are_offered_with_the_servers_own_schema(odd):
-    assert list(odd) == ["paint", "look", "echo", "strict", "shown"]
+    assert list(odd) == ["paint", "look", "echo", "strict"]
     colour = odd["paint"].schema["inputSchema"]["properties"]["colour"]
     assert colour == {"type": "string", "enum": ["red", "green"], "description": "of the wall"}
 
@@ -164,7 +156,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(sent=st.dictionaries(NAMES, VALUES, max_size=6))
 def test_a_server_receives_what_was_sent_under_any_names(odd, sent):
     assert json.loads(ask(odd["echo"], **sent)) == sent
@@ -177,20 +169,6 @@ def test_required_arguments_with_names_of_python_and_pydantic_are_received(odd):
     assert json.loads(ask(odd["strict"], **sent)) == sent
     del sent["_id"]
     assert odd["strict"].bind((), sent) == "'_id' is a required property"
-
-
-@pytest.mark.parametrize(
-    ("texts", "image", "shown"),
-    [
-        ([""], False, '{"n": 1}'),
-        ([], True, '[image: image/png]\n{"n": 1}'),
-        ([], False, '{"n": 1}'),
-        (["found one"], False, 'found one\n{"n": 1}'),
-        (['{"n":1}'], False, '{"n":1}'),
-    ],
-)
-def test_structured_content_is_kept_beside_what_does_not_state_it(odd, texts, image, shown):
-    assert ask(odd["shown"], texts=texts, image=image, content={"n": 1}) == shown
 
 
 DYING = """

@@ -28,14 +28,9 @@ CLUES = (("the elder", "oak and ash"), ("fir", "birch and cedar"), ("larch and o
 SAME_LENGTH = tuple((ada, "x" * len(ben)) for ada, ben in CLUES)
 LONGER = tuple((ada, f"{ben} and a much longer story of trees" * 3) for ada, ben in CLUES)
 SHORTER = tuple((ada, "o") for ada, _ in CLUES)
-TAINTS = {"same length": SAME_LENGTH, "longer": LONGER, "shorter": SHORTER}
-
-TEAMS = {
-    "separate models": {"shared": False},
-    "shared model": {},
-    "two adapters": {"lora": {"ada": "one", "ben": "two"}},
-    "one adapter": {"lora": {"ada": "one", "ben": None}},
-}
+SEPARATE = {"shared": False}
+TWO_ADAPTERS = {"lora": {"ada": "one", "ben": "two"}}
+ONE_ADAPTER = {"lora": {"ada": "one", "ben": None}}
 
 
 def episode(settings, clues, *, apart, shape=None, kind="qwen3"):
@@ -74,40 +69,42 @@ def record(base, generator):
     return logits
 
 
-@pytest.mark.parametrize("taint", TAINTS)
-@pytest.mark.parametrize("team", TEAMS)
+@pytest.mark.parametrize(
+    ("team", "taint"),
+    [(SEPARATE, LONGER), (TWO_ADAPTERS, SAME_LENGTH), (ONE_ADAPTER, SHORTER)],
+    ids=["separate models, longer", "two adapters, same length", "one adapter, shorter"],
+)
 def test_another_agents_text_leaves_all_logits_of_an_episode_bit_identical(team, taint):
-    settings = TEAMS[team]
-    logits, actions, others = episode(settings, CLUES, apart=True)
-    tainted, again, changed = episode(settings, TAINTS[taint], apart=True)
+    logits, actions, others = episode(team, CLUES, apart=True)
+    tainted, again, changed = episode(team, taint, apart=True)
     assert [a.tokens for a in others] != [a.tokens for a in changed]
     assert actions == again
     assert len(logits) == len(tainted) > 3
     assert all(torch.equal(one, other) for one, other in zip(logits, tainted, strict=True))
 
 
-@pytest.mark.parametrize("team", TEAMS)
-def test_another_agents_text_leaves_all_logits_of_a_tree_bit_identical(team):
-    settings = TEAMS[team]
-    logits, actions, _ = episode(settings, CLUES, apart=True, shape=KaryTree(2), kind="gemma3")
-    tainted, again, _ = episode(settings, LONGER, apart=True, shape=KaryTree(2), kind="gemma3")
+def test_another_agents_text_leaves_all_logits_of_a_tree_bit_identical():
+    tree = {"apart": True, "shape": KaryTree(2), "kind": "gemma3"}
+    logits, actions, _ = episode(TWO_ADAPTERS, CLUES, **tree)
+    tainted, again, _ = episode(TWO_ADAPTERS, LONGER, **tree)
     assert actions == again
     assert all(torch.equal(one, other) for one, other in zip(logits, tainted, strict=True))
 
 
 def test_separate_models_need_no_separate_batches():
-    logits, actions, _ = episode({"shared": False}, CLUES, apart=False)
-    tainted, again, _ = episode({"shared": False}, LONGER, apart=False)
+    logits, actions, _ = episode(SEPARATE, CLUES, apart=False)
+    tainted, again, _ = episode(SEPARATE, LONGER, apart=False)
     assert actions == again
     assert all(torch.equal(one, other) for one, other in zip(logits, tainted, strict=True))
 
 
-@pytest.mark.parametrize("taint", TAINTS)
-@pytest.mark.parametrize("team", ["shared model", "two adapters", "one adapter"])
+@pytest.mark.parametrize(
+    ("team", "taint"), [({}, SHORTER), (TWO_ADAPTERS, LONGER)], ids=["one model", "two adapters"]
+)
 def test_in_one_batch_another_agents_text_moves_logprobs_by_rounding_alone(team, taint):
     """1e-5 in float32: a token of another history in sight would move them by whole nats."""
-    _, actions, _ = episode(TEAMS[team], CLUES, apart=False)
-    _, again, _ = episode(TEAMS[team], TAINTS[taint], apart=False)
+    _, actions, _ = episode(team, CLUES, apart=False)
+    _, again, _ = episode(team, taint, apart=False)
     for one, other in zip(actions, again, strict=True):
         assert one.tokens == other.tokens
         assert torch.allclose(
@@ -130,31 +127,15 @@ def first_logits(team, text):
     return logits[0][::2]
 
 
-@pytest.mark.parametrize("team", ["shared model", "two adapters"])
-def test_in_one_batch_the_first_logits_are_bit_identical_for_texts_of_one_length(team):
-    team = cast(**TEAMS[team])
+def test_in_one_batch_the_first_logits_are_bit_identical_for_texts_of_one_length():
+    team = cast(**TWO_ADAPTERS)
     assert torch.equal(first_logits(team, "fir and ash"), first_logits(team, "xxx xxx xxx"))
 
 
-def test_the_head_gives_other_last_bits_for_another_number_of_rows():
-    """Why `run.generator.batch_agents` exists."""
-    weight = torch.randn(512, 256, generator=torch.Generator().manual_seed(0))
-    rows = torch.randn(16, 256, generator=torch.Generator().manual_seed(1))
-    whole = torch.nn.functional.linear(rows, weight)
-    gaps = [
-        (torch.nn.functional.linear(rows[:count], weight) - whole[:count]).abs().max().item()
-        for count in range(1, 16)
-    ]
-    if max(gaps) == 0.0:
-        pytest.skip("matrix products do not depend on their shape here")
-    assert max(gaps) < 1e-3
-
-
 def test_apart_and_together_draw_the_same_actions():
-    for settings in TEAMS.values():
-        _, apart, _ = episode(settings, CLUES, apart=True)
-        _, together, _ = episode(settings, CLUES, apart=False)
-        assert [a.tokens for a in apart] == [a.tokens for a in together]
+    _, apart, _ = episode(TWO_ADAPTERS, CLUES, apart=True)
+    _, together, _ = episode(TWO_ADAPTERS, CLUES, apart=False)
+    assert [a.tokens for a in apart] == [a.tokens for a in together]
 
 
 def test_another_agents_text_leaves_the_ids_of_a_history_alone():

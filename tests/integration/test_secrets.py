@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -60,20 +59,6 @@ def colearn(*arguments: str, cwd: Path, code: int = 0, **environment: str) -> st
             ended = int(stop.code or 0)
     assert ended == code, told.getvalue()
     return told.getvalue()
-
-
-def comparing(*arguments: str, cwd: Path) -> str:
-    """What `colearn compare` prints in a process of its own, whose arguments others see."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "colearn", "compare", *arguments],
-        cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
 
 
 def holding(folder: Path) -> list[str]:
@@ -130,7 +115,7 @@ def compared(place):
     folder, server, _ = place
     url = f"http://eve:{SECRET}@{server.url.removeprefix('http://')}"
     sets = ["--set", f"task.reward={{name: judge, url: '{url}'}}"]
-    told = comparing("own.yaml", *sets, "--out", "out", cwd=folder)
+    told = colearn("compare", "own.yaml", *sets, "--out", "out", cwd=folder)
     told += colearn("report", "out", cwd=folder)
     return folder / "out", told
 

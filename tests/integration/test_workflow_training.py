@@ -97,15 +97,22 @@ def trained(config: Config):
     return parts, trees, metrics, moved
 
 
-@pytest.mark.parametrize("sharing", MAPS)
+@pytest.fixture(scope="module")
+def shared(folder):
+    """All roles share one model, trained for an iteration."""
+    return trained(config_of(folder, "full"))
+
+
+@pytest.mark.parametrize("sharing", ["partial", "none"])
 def test_who_shares_a_model_is_one_key(folder, sharing):
     _, _, metrics, moved = trained(config_of(folder, sharing))
     assert moved == LEARNERS[sharing]
     assert all(math.isfinite(value) for value in metrics.values())
 
 
-def test_each_call_is_a_context_of_its_own(folder):
-    _, trees, _, _ = trained(config_of(folder, "full"))
+def test_a_shared_model_sees_each_call_in_a_context_of_its_own(shared):
+    _, trees, _, moved = shared
+    assert moved == LEARNERS["full"]
     for tree in trees:
         for node in tree.nodes:
             for role, seen in node.observations.items():
@@ -113,9 +120,9 @@ def test_each_call_is_a_context_of_its_own(folder):
                 assert tree.history(node.index, role).tokens == seen.tokens
 
 
-def test_old_and_sampled_log_probabilities_agree_in_fresh_contexts(folder):
+def test_old_and_sampled_log_probabilities_agree_in_fresh_contexts(shared):
     """What the learner sees of a call is what the generator sampled it from."""
-    _, _, metrics, _ = trained(config_of(folder, "full"))
+    _, _, metrics, _ = shared
     assert metrics["one/logprob_mismatch"] < 1e-4
     assert metrics["one/ratio_mean"] == pytest.approx(1.0, abs=1e-5)
 

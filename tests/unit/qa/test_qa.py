@@ -211,16 +211,3 @@ def test_a_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(MissingExtra, match=r"bm25s .*colearn-llm\[search\]"):
         BM25(Passages(PETS[:3])).search("milk", 1)
-
-
-def test_a_corpus_in_memory_is_hashed_once():
-    class Counted(tuple):
-        hashed = 0
-
-        def __hash__(self):
-            Counted.hashed += 1
-            return super().__hash__()
-
-    corpus = Passages(Counted(PETS))
-    assert hash(corpus) == hash(corpus) == hash(Passages(PETS))
-    assert Counted.hashed == 1
