@@ -134,8 +134,7 @@ class RunSettings(Section):
     step_workers: int = Field(default=0, ge=0, le=1024)
     """Number of worker processes for `task.step`; 0: steps run in the main process."""
     trackers: tuple[Chosen, ...] = ()
-    """Trackers, by name or as sections: `wandb`, `trackio`, `tensorboard`, `csv`, or a tracker of
-    another package."""
+    """Trackers, by name or as sections: `wandb`, `tensorboard`, or a tracker of another package."""
     callbacks: tuple[Chosen, ...] = ()
     """Callbacks, by name or as sections: `early_stopping`, `own_metric`, `samples`, or a custom
      `module:Class`."""

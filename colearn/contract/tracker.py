@@ -1,5 +1,4 @@
-"""Tracker interface: an additional destination for a run's metrics (wandb, trackio, TensorBoard,
-CSV)."""
+"""Tracker interface: an additional destination for a run's metrics (wandb, TensorBoard)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shipped trackers, which supplement the JSONL files: wandb (also offline), trackio, TensorBoard,
-CSV.
+"""Shipped trackers, which supplement the JSONL files: wandb (also offline) and TensorBoard.
 
 In each tracker, a run that was resumed from a checkpoint has the same curve as an uninterrupted
 run.
@@ -7,122 +6,77 @@ run.
 
 from __future__ import annotations
 
-import csv
 import os
-import sys
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
+from contextlib import contextmanager
+from math import nan
 from pathlib import Path
 from typing import Any
 
-from colearn.contract import EvaluateEvent, Measured, StartEvent, Tracker, UpdateEvent
+from colearn.contract import Measured, StartEvent, Tracker
 from colearn.contract.tracker import prefixed
 from colearn.errors import ConfigError, reason_of, required
 from colearn.runs.record.files import write_text
 from colearn.runs.record.folder import RUNS
-from colearn.text.printable import cell
 
-from .row_tracker import RowTracker, measured, numbers
 from .wandb_file import rows_in
 
 _AXIS = "environment_steps"
 """Name of the x axis of the curves in wandb."""
-_CSV_HEAD = ("kind", "iteration", _AXIS, "metric", "value")
+_ID = "id.txt"
 
 
-class WandbTracker(RowTracker):
+class WandbTracker(Tracker):
     """Logs to wandb, with environment steps as the axis; WANDB_MODE=offline works. A resumed run
-    keeps its id and continues after its last row. If a row that the resumed run repeats differs
-    from the logged row, the run is logged again under a new id. Runs of a comparison form a group;
-    WANDB_PROJECT sets the project."""
+    keeps its id and continues after its last row. wandb cannot replace a row, so the rows that a
+    resumed run repeats are not logged again; on a CPU they are the same. Runs of a comparison form
+    a group; WANDB_PROJECT sets the project."""
 
-    @property
-    def name(self) -> str:
-        return "wandb"
-
-    def open(self, run_id: str) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         """Errors: MissingExtra naming the pip command; ConfigError if wandb does not start."""
         self._wandb = wandb = required("wandb", "wandb")
+        self._place = folder / "wandb"
+        self._id = run_id_in(self._place)
+        self._present = 0
+        """Number of rows that earlier processes of the run have logged."""
+        self._number = 0
+        """Index of the next row; equals the index of the run's next line of metrics."""
         with _starting("wandb", "log in with `wandb login`, or set WANDB_MODE=offline"):
             self.run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "colearn"),
-                dir=str(self.folder),
-                name=self.folder.name,
-                id=run_id,
+                dir=str(folder),
+                name=folder.name,
+                id=self._id,
                 resume="allow",
-                group=_comparison(self.folder),
-                tags=[self.settings["task"]["name"], self.settings["algorithm"]["name"]],
-                config=dict(self.settings),
+                group=_comparison(folder),
+                tags=[settings["task"]["name"], settings["algorithm"]["name"]],
+                config=dict(settings),
             )
         # wandb drops a row whose own step is not above the last one, so that it only counts rows
         self.run.define_metric(_AXIS, hidden=True)
         self.run.define_metric("*", step_metric=_AXIS)
 
     def on_start(self, event: StartEvent) -> None:
-        self.present = rows_in(self._place, self._id) if self.run.offline else self.run.step
-        super().on_start(event)
+        self._present = rows_in(self._place, self._id) if self.run.offline else self.run.step
+        for line in event.earlier:
+            self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        self.run.log({**metrics, _AXIS: step}, step=self.number, commit=True)
+        if self._number >= self._present:
+            self.run.log({**metrics, _AXIS: step}, step=self._number, commit=True)
+        self._number += 1
 
     def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
         """Log one table per evaluation, with one row per agent and turn. The table has the same
         wandb step as the metrics of the evaluation."""
-        table = _table(self._wandb, episodes)
-        self.run.log({"transcripts": table, _AXIS: step}, step=self.number, commit=False)
+        if episodes and self._number >= self._present:
+            data = [[row[column] for column in _COLUMNS] for row in _rows(episodes)]
+            table = self._wandb.Table(columns=list(_COLUMNS), data=data)
+            self.run.log({"transcripts": table, _AXIS: step}, step=self._number, commit=False)
 
     def close(self) -> None:
         self.run.finish()
-
-
-class TrackioTracker(RowTracker):
-    """Logs to trackio's database, which is in TRACKIO_DIR or in trackio's default folder; or to the
-    server or Space that trackio's environment variables name. Runs of a comparison form a group;
-    TRACKIO_PROJECT sets the project. A run's name ends with an id. A resumed run keeps this id
-    unless the rows that it repeats differ from the logged rows. The number of rows is stored next
-    to the id; in trackio's own database, the rows are counted."""
-
-    @property
-    def name(self) -> str:
-        return "trackio"
-
-    def open(self, run_id: str) -> None:
-        """Errors: MissingExtra naming the pip command; ConfigError if trackio does not start."""
-        self._trackio = trackio = required("trackio", "trackio")
-        project = os.environ.get("TRACKIO_PROJECT", "colearn")
-        name = f"{self.folder.name}-{run_id}"
-        self._count = self._place / f"rows-{run_id}.txt"
-        counted = int(self._count.read_text(encoding="utf-8")) if self._count.is_file() else 0
-        with (
-            redirect_stdout(sys.stderr),  # trackio prints where it logs to
-            _starting("trackio", "check the environment variables that begin with TRACKIO_"),
-        ):
-            self.run = trackio.init(
-                project=project,
-                name=name,
-                group=_comparison(self.folder),
-                config=dict(self.settings),
-                resume="allow",
-                embed=False,
-            )
-        if counted and getattr(self.run, "_is_local", False):
-            # a run that was killed has lost the rows that trackio's thread had yet to write
-            logged = import_module("trackio.sqlite_storage").SQLiteStorage.get_logs(project, name)
-            counted = min(counted, sum("transcripts" not in row for row in logged))
-        self.present = counted
-
-    def log(self, metrics: Mapping[str, float], step: int) -> None:
-        self.run.log(dict(metrics), step=step)
-        write_text(self._count, str(self.number + 1))
-
-    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Log one table per evaluation, with one row per agent and turn."""
-        self.run.log({"transcripts": _table(self._trackio, episodes)}, step=step)
-
-    def close(self) -> None:
-        with redirect_stdout(sys.stderr):
-            self.run.finish()
 
 
 class TensorBoardTracker(Tracker):
@@ -140,7 +94,7 @@ class TensorBoardTracker(Tracker):
         self.writer = SummaryWriter(str(self._folder), purge_step=since if event.resumed else None)
         for line in event.earlier:
             if line.environment_steps >= since:
-                self.log(prefixed(line.kind, numbers(line)), line.environment_steps)
+                self.log(prefixed(line.kind, _numbers(line)), line.environment_steps)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         for name, value in metrics.items():
@@ -154,48 +108,8 @@ class TensorBoardTracker(Tracker):
         self.writer.close()
 
 
-class CsvTracker(Tracker):
-    """Writes RUN/metrics.csv, with one row per value,
-    `kind,iteration,environment_steps,metric,value`, for spreadsheets and data frames."""
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self._path = folder / "metrics.csv"
-
-    def on_start(self, event: StartEvent) -> None:
-        with self._path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(_CSV_HEAD)
-        for line in event.earlier:
-            self._write(line)
-
-    def on_update(self, event: UpdateEvent) -> None:
-        self._write(measured("update", event))
-
-    def on_evaluate(self, event: EvaluateEvent) -> None:
-        self._write(measured("evaluation", event))
-
-    def _write(self, line: Measured) -> None:
-        place = (line.kind, line.iteration, line.environment_steps)
-        with self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(
-                (*place, cell(name), "" if value is None else value)
-                for name, value in line.metrics.items()
-            )
-
-    def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Not called, because a row also needs the kind and the iteration of the line of
-        metrics."""
-
-    def transcripts(self, episodes: Sequence[Mapping[str, Any]], step: int) -> None:
-        """Does nothing; see episodes.jsonl."""
-
-    def close(self) -> None:
-        """Does nothing: no file is open between rows."""
-
-
 NAMES = {
-    "csv": ":CsvTracker",
     "tensorboard": ":TensorBoardTracker",
-    "trackio": ":TrackioTracker",
     "wandb": ":WandbTracker",
 }
 """Shipped trackers, by name."""
@@ -224,10 +138,19 @@ def _comparison(folder: Path) -> str | None:
     return above.parent.name if above.name == RUNS else None
 
 
-def _table(package: Any, episodes: Sequence[Mapping[str, Any]]) -> Any:
-    """Returns a table object of wandb or trackio; both packages take the same arguments."""
-    data = [[row[column] for column in _COLUMNS] for row in _rows(episodes)]
-    return package.Table(columns=list(_COLUMNS), data=data)
+def run_id_in(folder: Path) -> str:
+    """The id under which a tracker logs a run; generated once and stored in `folder`."""
+    file = folder / _ID
+    known = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    if not known:  # also after the end of the machine, which may have emptied it
+        known = secrets.token_hex(4)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(file, known)
+    return known
+
+
+def _numbers(line: Measured) -> dict[str, float]:
+    return {name: nan if value is None else value for name, value in line.metrics.items()}
 
 
 def _rows(episodes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,6 @@ ANOTHER_ENVIRONMENT = {
     "openenv",
     "quantized",
     "ray",
-    "trackio",
     "verifiers",
     "vllm",
 }

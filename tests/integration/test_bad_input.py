@@ -427,7 +427,6 @@ def test_reporting_what_is_no_comparison_is_one_line(colearn: Command, tmp_path:
 EXTRAS = {
     "vllm": "run.generator=vllm",
     "wandb": "run.trackers=[wandb]",
-    "trackio": "run.trackers=[trackio]",
     "tensorboard": "run.trackers=[tensorboard]",
     "deepspeed": "run.learner=deepspeed",
 }

@@ -171,33 +171,6 @@ def test_wandb_writes_an_offline_run(
     assert sorted(tuple(row[name] for name in names) for row in rows) == sorted(told)
 
 
-def test_trackio_keeps_metrics_and_transcripts(
-    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "database"))  # read when it is imported
-    trackio = pytest.importorskip("trackio", reason="needs the trackio extra")
-    monkeypatch.setenv("TRACKIO_PROJECT", "of_a_test")
-    train(tmp_path / "run", model, trackers=["trackio"])
-    (kept,) = trackio.Api().runs("of_a_test")
-    assert kept.name == f"run-{(tmp_path / 'run' / 'trackio' / 'id.txt').read_text()}"
-    logs = trackio.sqlite_storage.SQLiteStorage.get_logs("of_a_test", kept.name)
-    evaluations = [
-        line for line in lines(tmp_path / "run" / "metrics.jsonl") if line["kind"] == "evaluation"
-    ]
-    assert [row["evaluation/return"] for row in logs if "evaluation/return" in row] == [
-        line["metrics"]["return"] for line in evaluations
-    ]
-    tables = [row["transcripts"]["_value"] for row in logs if "transcripts" in row]
-    told = [
-        turn["actions"]
-        for line in lines(tmp_path / "run" / "episodes.jsonl")
-        for turn in line["turns"]
-    ]
-    assert sorted(row["action"] for table in tables for row in table) == sorted(
-        action for actions in told for action in actions.values()
-    )
-
-
 def _rows_of(path: Path) -> list[dict[str, Any]]:
     table = json.loads(path.read_text())
     return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]

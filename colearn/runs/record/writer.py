@@ -117,7 +117,7 @@ class RunWriter:
             self.close()
             for name in (CONFIG, RUN, LOCK):
                 (path / name).unlink(missing_ok=True)
-            for tracker in ("tensorboard", "trackio", "wandb"):
+            for tracker in ("tensorboard", "wandb"):
                 shutil.rmtree(path / tracker, ignore_errors=True)
             if not any(path.iterdir()):
                 path.rmdir()

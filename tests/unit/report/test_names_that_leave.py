@@ -18,7 +18,6 @@ from matplotlib.lines import Line2D
 from rich.table import Table
 
 from colearn.contract import EvaluateEvent, Headline
-from colearn.contract.callback import Measured
 from colearn.contract.task_results import validate_metrics
 from colearn.deploy.serve.server import announced
 from colearn.entry.cli.compare import _show
@@ -34,7 +33,6 @@ from colearn.text.notes import note
 from colearn.text.printable import cell, escape, printable
 from colearn.text.terminal import Terminal
 from colearn.training.listeners import _tell
-from colearn.training.trackers import CsvTracker
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1"]
 """Those that OWASP lists under CSV injection."""
@@ -63,15 +61,6 @@ def test_a_table_is_written_whatever_its_names_are(name: str) -> None:
         assert "\x1b" not in text
     lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
     assert len(lines) == 3 and len(table.latex().splitlines()) == 9
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_csv_tracker_writes_texts(name: str, tmp_path: Path) -> None:
-    tracker = CsvTracker(tmp_path, {})
-    line = Measured(kind="update", iteration=1, environment_steps=8, metrics={name: -0.5})
-    tracker.on_start(cast(Any, SimpleNamespace(earlier=[line])))
-    _, row = csv.reader(io.StringIO((tmp_path / "metrics.csv").read_text(), newline=""))
-    assert row[4] == "-0.5" and row[3] == cell(name)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -45,9 +45,9 @@ EARLIER = Line.model_validate(
 
 
 class Package(ModuleType):
-    """Stands in for wandb, trackio and tensorboard: keeps everything that it is given."""
+    """Stands in for wandb and tensorboard: keeps everything that it is given."""
 
-    offline, step, _is_local = False, 0, False
+    offline, step = False, 0
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -108,7 +108,7 @@ def test_every_tracker_gets_texts_that_files_and_terminals_take(
     tracker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = Package(tracker)
-    for name in ("wandb", "trackio", "tensorboard", "torch.utils.tensorboard"):
+    for name in ("wandb", "tensorboard", "torch.utils.tensorboard"):
         monkeypatch.setitem(sys.modules, name, package)
     own: list[Own] = []
     if tracker == "own":
@@ -142,8 +142,6 @@ def test_every_tracker_gets_texts_that_files_and_terminals_take(
     listeners.evaluation([None], {"return": 0.5})  # type: ignore[list-item]
     listeners.end()
     given = [*package.given, *(part for one in own for part in one.given)]
-    if tracker == "csv":
-        given = [(tmp_path / "metrics.csv").read_text(encoding="utf-8")]
     told = list(texts(given))
     assert any(SHOWN in text for text in told)
     for text in told:

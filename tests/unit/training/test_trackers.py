@@ -1,4 +1,4 @@
-"""What a tracker is told about the run it belongs to."""
+"""What wandb is told about the run that it belongs to, and which rows a resumed run logs."""
 
 from __future__ import annotations
 
@@ -9,86 +9,96 @@ from typing import Any
 
 import pytest
 
-from colearn.training.trackers import TrackioTracker, WandbTracker
+from colearn.contract import Measured
+from colearn.training.trackers import WandbTracker
 
 SETTINGS = {"task": {"name": "str_build"}, "algorithm": {"name": "magrpo"}}
 
 
+class Wandb(SimpleNamespace):
+    """A stand-in for the package and its run, which another process has left with `step` rows."""
+
+    offline, step = False, 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: list[dict[str, Any]] = []
+        self.rows: list[tuple[int, dict[str, Any]]] = []
+
+    def init(self, **settings: Any) -> Wandb:
+        self.starts.append(settings)
+        return self
+
+    def define_metric(self, *_: Any, **__: Any) -> None: ...
+
+    def Table(self, columns: Any, data: Any) -> Any:
+        return data
+
+    def log(self, row: dict[str, Any], *, step: int, commit: bool) -> None:
+        self.rows.append((step, row))
+
+
 @pytest.fixture
-def starts(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the package's `init` was called with."""
-    calls: list[dict[str, Any]] = []
-    run = SimpleNamespace(define_metric=lambda *_, **__: None)
-    stand_in = SimpleNamespace(init=lambda **settings: calls.append(settings) or run)
-    for name in ("wandb", "trackio"):
-        monkeypatch.setitem(sys.modules, name, stand_in)
-        monkeypatch.delenv(f"{name.upper()}_PROJECT", raising=False)
-    return calls
+def wandb(monkeypatch: pytest.MonkeyPatch) -> Wandb:
+    package = Wandb()
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    return package
 
 
 def test_a_resumed_run_keeps_its_id_and_another_run_has_its_own(
-    starts: list[dict[str, Any]], tmp_path: Path
+    wandb: Wandb, tmp_path: Path
 ) -> None:
     for name in ("a", "a", "b"):
         WandbTracker(tmp_path / name, SETTINGS)
-    first, again, other = (start["id"] for start in starts)
+    first, again, other = (start["id"] for start in wandb.starts)
     assert first == again != other
+    (tmp_path / "b" / "wandb" / "id.txt").write_text("")  # as after the end of the machine
+    WandbTracker(tmp_path / "b", SETTINGS)
+    assert wandb.starts[-1]["id"] not in ("", first, other)
 
 
 def test_runs_of_a_comparison_are_a_group_with_tags(
-    starts: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wandb: Wandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    WandbTracker(tmp_path / "alone", SETTINGS)
     monkeypatch.setenv("WANDB_PROJECT", "mine")
     WandbTracker(tmp_path / "walls" / "runs" / "magrpo-s0", SETTINGS)
-    WandbTracker(tmp_path / "alone", SETTINGS)
-    assert [start["group"] for start in starts] == ["walls", None]
-    assert starts[0]["tags"] == ["str_build", "magrpo"]
-    assert starts[0]["project"] == "mine"
+    assert [start["group"] for start in wandb.starts] == [None, "walls"]
+    assert [start["project"] for start in wandb.starts] == ["colearn", "mine"]
+    assert wandb.starts[1]["tags"] == ["str_build", "magrpo"]
 
 
-def test_trackio_continues_the_run_of_a_folder_by_its_name(
-    starts: list[dict[str, Any]], tmp_path: Path
+def test_a_resumed_run_logs_the_rows_that_wandb_lacks_and_none_twice(
+    wandb: Wandb, tmp_path: Path
 ) -> None:
-    for place in ("one/runs/a", "one/runs/a", "two/runs/a"):
-        TrackioTracker(tmp_path / place, SETTINGS)
-    first, again, other = (start["name"] for start in starts)
-    assert first == again != other and first.startswith("a-")
-    assert [start["resume"] for start in starts] == ["allow"] * 3
-    assert [start["group"] for start in starts] == ["one", "one", "two"]
-    assert starts[0]["project"] == "colearn"
+    """Of three rows before the checkpoint wandb has two; the fourth is the run's next."""
+    wandb.step = 2
+    earlier = [
+        Measured(kind="update", iteration=n, environment_steps=8 * n, metrics={"return": n / 10})
+        for n in range(3)
+    ]
+    tracker = WandbTracker(tmp_path / "a", SETTINGS)
+    tracker.on_start(SimpleNamespace(earlier=earlier))  # type: ignore[arg-type]
+    tracker.log({"update/return": 0.3}, 24)
+    rows = [(row["update/return"], row["environment_steps"]) for _, row in wandb.rows]
+    assert [step for step, _ in wandb.rows] == [2, 3] and rows == [(0.2, 16), (0.3, 24)]
 
 
-@pytest.mark.parametrize(("local", "rows"), [(True, 6), (False, 7)])
-def test_rows_that_a_killed_trackio_had_not_written_are_logged_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, local: bool, rows: int
+def test_transcripts_have_the_step_of_their_evaluation_and_are_logged_once(
+    wandb: Wandb, tmp_path: Path
 ) -> None:
-    """Its thread writes every half second: after a kill, its database of 0.43 had six of seven."""
-    stored = [{"step": n, "update/return": 0.0} for n in range(6)] + [{"step": 5, "transcripts": 0}]
-    storage = SimpleNamespace(get_logs=lambda project, name: stored)
-    run = SimpleNamespace(_is_local=local, log=lambda *_, **__: None)
-    stand_in = SimpleNamespace(init=lambda **_: run)
-    monkeypatch.setitem(sys.modules, "trackio", stand_in)
-    database = SimpleNamespace(SQLiteStorage=storage)
-    monkeypatch.setitem(sys.modules, "trackio.sqlite_storage", database)
-    killed = TrackioTracker(tmp_path / "a", SETTINGS)
-    killed.number = 6
-    killed.log({"update/return": 0.0}, 6)
-    assert TrackioTracker(tmp_path / "a", SETTINGS).present == rows
-
-
-@pytest.mark.parametrize("cut", ["", "6 0123456789ab", "6", "x y z", "\x00" * 20])
-def test_a_line_of_digests_or_an_id_that_was_cut_does_not_stop_a_resume(
-    starts: list[dict[str, Any]], tmp_path: Path, cut: str
-) -> None:
-    """As after a full disk, or after the end of the machine."""
-    (tmp_path / "a" / "trackio").mkdir(parents=True)
-    (tmp_path / "a" / "trackio" / "id.txt").write_text("")
-    tracker = TrackioTracker(tmp_path / "a", SETTINGS)
-    assert not starts[0]["name"].endswith("-")
-    tracker._digest_file.write_text(f"0 {'ab' * 8}\n{cut}")
-    tracker.on_start(_Started())
-    assert tracker._digests == {0: "ab" * 8}
-
-
-class _Started(SimpleNamespace):
-    earlier = ()
+    turn = {"observations": {"ada": "say", "ben": "hear"}, "actions": {"ada": "red"}, "reward": 0.5}
+    episodes = [{"iteration": 4, "episode": 1, "item": "x", "turns": [turn]}]
+    wandb.step = 1
+    tracker = WandbTracker(tmp_path / "a", SETTINGS)
+    tracker.on_start(SimpleNamespace(earlier=[]))  # type: ignore[arg-type]
+    for steps in (0, 8):  # the first evaluation is there already
+        tracker.transcripts(episodes, steps)
+        tracker.log({"evaluation/return": 0.5}, steps)
+    (number, shown), _ = wandb.rows
+    assert (number, shown["environment_steps"]) == (1, 8)
+    assert shown["transcripts"] == [
+        [4, 1, "x", 0, "ada", "say", "red", 0.5],
+        [4, 1, "x", 0, "ben", "hear", None, 0.5],
+    ]
