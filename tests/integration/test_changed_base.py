@@ -19,27 +19,26 @@ from colearn.entry.cli import main
 from colearn.errors import CheckpointError
 from colearn.models.sources import check_sources, sources_of
 from colearn.runs.record import RunFolder
+from colearn.runs.record.checksums import write_checksums
 from colearn.training.loop import Experiment
 
 LORA = {"rank": 2}
 
 
-@pytest.fixture(autouse=True)
-def _notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    register(monkeypatch, notes="tiny:Notes")
-    yield
+@pytest.fixture(scope="module", autouse=True)
+def _notes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        yield
 
 
-def settings(folder: Path, kl: float = 0.0, **ada: Any) -> dict[str, Any]:
+def settings(folder: Path) -> dict[str, Any]:
     """ada and ben each on a base of their own, a critic on a third."""
-    for number, name in enumerate(("ada", "ben", "critic")):
-        if not (folder / name).exists():
-            save_model(folder / name, seed=number)
     return {
         "task": {"name": "notes", "horizon": 1, "items": 2},
-        "algorithm": {"name": "collm_cc", "loss": {"kl": kl}},
+        "algorithm": {"name": "collm_cc"},
         "models": {
-            "ada": {"path": str(folder / "ada"), **ada},
+            "ada": {"path": str(folder / "ada")},
             "ben": {"path": str(folder / "ben"), "lora": LORA},
         },
         "agents": {"*": {"sampling": {"max_tokens": 3}}},
@@ -49,8 +48,26 @@ def settings(folder: Path, kl: float = 0.0, **ada: Any) -> dict[str, Any]:
     }
 
 
-def extended(config: dict[str, Any]) -> Any:
-    return load_config(config, {"train.environment_steps": 4})
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three bases and the run on them."""
+    folder = tmp_path_factory.mktemp("trained")
+    for number, name in enumerate(("ada", "ben", "critic")):
+        save_model(folder / name, seed=number)
+    Experiment(load_config(settings(folder)), folder / "run").run()
+    return folder
+
+
+@pytest.fixture
+def elsewhere(trained: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, whose bases a test may alter."""
+    return shutil.copytree(trained, tmp_path / "elsewhere")
+
+
+def resume(config: dict[str, Any], run: Path) -> None:
+    """Load the newest checkpoint to train for longer."""
+    longer = load_config(config, {"train.environment_steps": 4})
+    Experiment(longer, run, resume=True).record.close()
 
 
 def alter(file: Path) -> None:
@@ -80,8 +97,9 @@ def asked(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_resumed_run_on_other_rows_is_one_line(tmp_path: Path) -> None:
-    config = asked(tmp_path)
-    Experiment(load_config(config), tmp_path / "run").run()
+    """They do not hinder an export."""
+    config, run = asked(tmp_path), tmp_path / "run"
+    Experiment(load_config(config), run).run()
     rows = tmp_path / "rows.jsonl"
     kept = rows.read_text()
     rows.write_text(kept.replace("say 1", "say 7"))
@@ -89,9 +107,10 @@ def test_a_resumed_run_on_other_rows_is_one_line(tmp_path: Path) -> None:
         CheckpointError,
         match=r"^task\.path: rows\.jsonl is not the one .*; put the file back, [^\n]*$",
     ):
-        Experiment(extended(config), tmp_path / "run", resume=True)
+        resume(config, run)
+    export_run(run, tmp_path / "agents")
     rows.write_text(kept)
-    Experiment(extended(config), tmp_path / "run", resume=True).run()
+    resume(config, run)
 
 
 def test_a_changed_corpus_is_one_line(tmp_path: Path) -> None:
@@ -136,76 +155,48 @@ def test_a_corpus_named_by_a_bare_word_is_compared(
     assert sources_of(run, {})["task.corpus"].keys() == {"a.txt"}
 
 
-def test_other_rows_do_not_hinder_an_export(tmp_path: Path) -> None:
-    Experiment(load_config(asked(tmp_path)), tmp_path / "run").run()
-    (tmp_path / "rows.jsonl").unlink()
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "say nothing"}))
-    export_run(tmp_path / "run", tmp_path / "agents")
-
-
-@pytest.mark.parametrize(
-    ("name", "ada", "kl"),
-    [
-        ("ada", {"lora": LORA}, 0.0),
-        ("ada", {"trained": False}, 0.0),
-        ("ada", {}, 0.1),  # the reference is the base
-        ("critic", {}, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("name", "field"), [("ben", "models.ben.path"), ("critic", "critic.path")])
 def test_a_resumed_run_on_altered_weights_is_one_line(
-    name: str, ada: dict[str, Any], kl: float, tmp_path: Path
+    elsewhere: Path, name: str, field: str
 ) -> None:
-    config = settings(tmp_path, kl, **ada)
-    Experiment(load_config(config), tmp_path / "run").run()
-    alter(tmp_path / name / "model.safetensors")
-    field = "critic.path" if name == "critic" else f"models.{name}.path"
+    alter(elsewhere / name / "model.safetensors")
     with pytest.raises(CheckpointError, match=rf"^{field}: model\.safetensors of this [^\n]*$"):
-        Experiment(extended(config), tmp_path / "run", resume=True)
+        resume(settings(elsewhere), elsewhere / "run")
 
 
-def test_weights_that_a_checkpoint_holds_whole_are_not_the_bases(tmp_path: Path) -> None:
-    config = settings(tmp_path)
-    Experiment(load_config(config), tmp_path / "run").run()
-    alter(tmp_path / "ada" / "model.safetensors")
-    Experiment(extended(config), tmp_path / "run", resume=True).run()
-    file = tmp_path / "ada" / "tokenizer_config.json"
+def test_weights_that_a_checkpoint_holds_whole_are_not_the_bases(elsewhere: Path) -> None:
+    alter(elsewhere / "ada" / "model.safetensors")
+    resume(settings(elsewhere), elsewhere / "run")
+    file = elsewhere / "ada" / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 7}))
     with pytest.raises(CheckpointError, match=r"^models\.ada\.path: tokenizer_config\.json of"):
-        Experiment(extended(config), tmp_path / "run", resume=True)
+        resume(settings(elsewhere), elsewhere / "run")
 
 
-def test_a_copy_of_a_base_resumes_the_run_from_elsewhere(tmp_path: Path) -> None:
-    config = settings(tmp_path, lora=LORA)
-    Experiment(load_config(config), tmp_path / "run").run()
-    shutil.move(tmp_path / "ada", tmp_path / "elsewhere")
-    config["models"]["ada"]["path"] = str(tmp_path / "elsewhere")
-    Experiment(extended(config), tmp_path / "run", resume=True).run()
-    folder = RunFolder(tmp_path / "run")
-    assert folder.config().models["ada"].path == str(tmp_path / "elsewhere")
-    config["models"]["ada"]["path"] = str(tmp_path / "ben")
-    with pytest.raises(CheckpointError, match=r"^models\.ada\.path: model\.safetensors of this"):
-        Experiment(extended(config), tmp_path / "run", resume=True)
+def test_a_copy_of_a_base_resumes_the_run_from_elsewhere(elsewhere: Path) -> None:
+    config, run = settings(elsewhere), elsewhere / "run"
+    resume(config, run)
+    assert RunFolder(run).config().models["ben"].path == str(elsewhere / "ben")
+    config["models"]["ben"]["path"] = str(elsewhere / "critic")
+    with pytest.raises(CheckpointError, match=r"^models\.ben\.path: model\.safetensors of this"):
+        resume(config, run)
 
 
 def test_export_and_evaluate_refuse_an_altered_base(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    Experiment(load_config(settings(tmp_path)), tmp_path / "run").run()
-    alter(tmp_path / "ben" / "model.safetensors")
+    resume(settings(elsewhere), elsewhere / "run")  # from now on it names these bases
+    alter(elsewhere / "ben" / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"^models\.ben\.path: model\.safetensors of this"):
-        export_run(tmp_path / "run", tmp_path / "out")
-    monkeypatch.setattr(sys, "argv", ["colearn", "evaluate", str(tmp_path / "run")])
+        export_run(elsewhere / "run", elsewhere / "out")
+    monkeypatch.setattr(sys, "argv", ["colearn", "evaluate", str(elsewhere / "run")])
     with pytest.raises(SystemExit):
         main()
     assert "models.ben.path: model.safetensors of this model" in capsys.readouterr().err
 
 
-def test_a_checkpoint_without_digests_resumes(tmp_path: Path) -> None:
-    from colearn.runs.record.checksums import write_checksums
-
-    config = settings(tmp_path)
-    Experiment(load_config(config), tmp_path / "run").run()
-    newest = RunFolder(tmp_path / "run").checkpoints.all()[-1]
+def test_a_checkpoint_without_digests_resumes(trained: Path, elsewhere: Path) -> None:
+    newest = RunFolder(elsewhere / "run").checkpoints.all()[-1]
     (newest.path / "sources.json").unlink()
     write_checksums(newest.path)
-    Experiment(extended(config), tmp_path / "run", resume=True).run()
+    resume(settings(trained), elsewhere / "run")

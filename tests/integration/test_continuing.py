@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import resource
 import shutil
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +43,21 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"))
 
 
-@pytest.fixture
-def config(tmp_path: Path, model: str) -> Path:
-    path = tmp_path / "config.yaml"
+@pytest.fixture(scope="module", autouse=True)
+def _tasks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes", told=f"{__name__}:Told")
+        yield
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
+    path = tmp_path_factory.mktemp("config") / "config.yaml"
     settings = {
         "task": {"name": "notes", "horizon": 1, "items": 2},
         "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
         "models": {"*": {"path": model}},
-        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "agents": {"*": {"sampling": {"max_tokens": 2}, "window": 99}},
         "train": {"environment_steps": 4, "episodes": 1},
         "evaluation": {"every": 1, "episodes": 1},
         "run": {"device": "cpu"},
@@ -57,32 +66,42 @@ def config(tmp_path: Path, model: str) -> Path:
     return path
 
 
-@pytest.fixture
-def colearn(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+def colearn(*arguments: object) -> tuple[int, str, str]:
     """`colearn ...` in this process: exit code, stdout, stderr."""
-    register(monkeypatch, notes="tiny:Notes", told=f"{__name__}:Told")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["colearn", *map(str, arguments)])
-        code = 0
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["colearn", *map(str, arguments)])
         try:
             main()
         except SystemExit as stop:
             code = int(stop.code or 0)
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
+    return code, out.getvalue(), err.getvalue()
 
 
-def test_in_a_pipe_it_prints_a_line_at_each_start_evaluation_and_end(
-    colearn: Any, config: Path, tmp_path: Path
-) -> None:
-    code, out, _ = colearn("train", config, "--out", tmp_path / "run")
-    lines = out.splitlines()
-    assert code == 0
+@dataclass(frozen=True)
+class Done:
+    folder: Path
+    code: int
+    out: str
+
+
+@pytest.fixture(scope="module")
+def done(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """A finished run of two iterations, and what it printed."""
+    folder = tmp_path_factory.mktemp("done") / "run"
+    code, out, _ = colearn("train", config, "--out", folder)
+    return Done(folder, code, out)
+
+
+@pytest.fixture
+def folder(done: Done, tmp_path: Path) -> Path:
+    """A copy of that run's folder."""
+    return shutil.copytree(done.folder, tmp_path / "run")
+
+
+def test_in_a_pipe_it_prints_a_line_at_each_start_evaluation_and_end(done: Done) -> None:
+    lines = done.out.splitlines()
+    assert done.code == 0
     assert lines[0] == "magrpo seed 0: started"
     assert lines[1].startswith("magrpo seed 0: 0/4 environment steps, evaluation return ")
     finished, result, bottleneck = lines[-3:]
@@ -91,7 +110,7 @@ def test_in_a_pipe_it_prints_a_line_at_each_start_evaluation_and_end(
 
 
 def test_after_ctrl_c_it_names_the_command_that_goes_on_and_that_command_does(
-    colearn: Any, config: Path, tmp_path: Path
+    config: Path, tmp_path: Path
 ) -> None:
     Told.steps = 0
     folder = tmp_path / "run"
@@ -106,21 +125,18 @@ def test_after_ctrl_c_it_names_the_command_that_goes_on_and_that_command_does(
     assert RunFolder(folder).status == "finished"
 
 
-def test_resuming_reads_the_run_s_own_config_and_may_extend_it(
-    colearn: Any, config: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "run"
-    colearn("train", config, "--out", folder, "--set", "agents.*.window=99")
-    code, _, _ = colearn("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
+LONGER = ("--resume", "--set", "train.environment_steps=8")
+
+
+def test_resuming_reads_the_run_s_own_config_and_may_extend_it(folder: Path) -> None:
+    code, _, _ = colearn("train", "--out", folder, *LONGER)
     assert code == 0
     record = RunFolder(folder).record()
     assert (record.status, record.environment_steps) == ("finished", 8)
     assert RunFolder(folder).settings()["agents"]["*"]["window"] == 99
 
 
-def test_a_run_ends_after_its_iterations_whatever_they_cost(
-    colearn: Any, config: Path, tmp_path: Path
-) -> None:
+def test_a_run_ends_after_its_iterations_whatever_they_cost(config: Path, tmp_path: Path) -> None:
     """Of three iterations of two joint actions each, in a budget of a thousand; the rate has fallen
     to 2/3, 1/3 and 0 of its own by then."""
     folder, shorter = tmp_path / "run", tmp_path / "shorter"
@@ -141,12 +157,11 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_run_whose_rates_fall_over_its_budget_is_not_extended(
-    colearn: Any, config: Path, tmp_path: Path
+    config: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     colearn("train", config, "--out", folder, "--set", "models.*.schedule=linear")
-    more = "train.environment_steps=8"
-    code, _, err = colearn("train", "--out", folder, "--resume", "--set", more)
+    code, _, err = colearn("train", "--out", folder, *LONGER)
     assert code == 2
     told = "train.environment_steps was 4, is 8, and models.*.schedule follows it"
     assert f"first difference: {told}" in err and err.count("\n") == 1
@@ -162,11 +177,8 @@ def test_a_run_whose_rates_fall_over_its_budget_is_not_extended(
     ],
 )
 def test_another_run_is_not_made_of_it_and_the_first_difference_is_named(
-    colearn: Any, config: Path, tmp_path: Path, pair: str, difference: str
+    folder: Path, pair: str, difference: str
 ) -> None:
-    folder = tmp_path / "run"
-    (folder).mkdir()
-    (folder / "config.yaml").write_text(config.read_text())
     code, _, err = colearn("train", "--out", folder, "--resume", "--set", pair)
     assert code == 2
     assert f"first difference: {difference}" in err and err.count("\n") == 1
@@ -184,7 +196,7 @@ def disk_of(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", [300, 30_000], ids=["the config", "a checkpoint"])
-def test_a_full_disk_is_one_line(colearn: Any, config: Path, tmp_path: Path, size: int) -> None:
+def test_a_full_disk_is_one_line(config: Path, tmp_path: Path, size: int) -> None:
     with disk_of(size):
         code, _, err = colearn("train", config, "--out", tmp_path / "run")
     assert code == 2
@@ -193,50 +205,16 @@ def test_a_full_disk_is_one_line(colearn: Any, config: Path, tmp_path: Path, siz
 
 
 def test_a_disk_that_fills_up_later_leaves_the_checkpoint_from_which_it_goes_on(
-    colearn: Any, config: Path, tmp_path: Path
+    folder: Path,
 ) -> None:
-    folder = tmp_path / "run"
-    colearn("train", config, "--out", folder)
     with disk_of(30_000):
-        code, _, err = colearn(
-            "train", "--out", folder, "--resume", "--set", "train.environment_steps=8"
-        )
+        code, _, err = colearn("train", "--out", folder, *LONGER)
     assert code == 2
     assert "kept: the checkpoint of iteration 2" in err and err.count("\n") == 1
     assert f"continue with: colearn train --out {folder} --resume" in err
     assert not list((folder / "checkpoints").glob(".*"))
     code, _, _ = colearn("train", "--out", folder, "--resume")
     assert code == 0
-    assert json.loads((folder / "run.json").read_text())["environment_steps"] == 8
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Two megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = shutil.which("mount")
-    options = ["-t", "tmpfs", "-o", "size=2m", "colearn-test", str(place)]
-    if mount is None or subprocess.run([mount, *options], capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def test_a_disk_that_is_really_full_leaves_the_checkpoint_from_which_it_goes_on(
-    colearn: Any, config: Path, small_disk: Path
-) -> None:
-    folder, rest = small_disk / "run", small_disk / "rest"
-    colearn("train", config, "--out", folder)
-    left = shutil.disk_usage(small_disk).free - 40_000  # room for the lines, not for a checkpoint
-    rest.write_bytes(bytes(left))
-    more = ("train", "--out", folder, "--resume", "--set", "train.environment_steps=8")
-    code, _, err = colearn(*more)
-    assert code == 2 and err.count("\n") == 1
-    assert "cannot write" in err and "kept: the checkpoint of iteration 2" in err
-    assert "No space left on device" in err
-    rest.unlink()
-    assert colearn("train", "--out", folder, "--resume")[0] == 0
     assert json.loads((folder / "run.json").read_text())["environment_steps"] == 8
 
 
@@ -276,28 +254,30 @@ def until(holds: Callable[[], bool], seconds: float = 600.0) -> None:
         time.sleep(0.2)
 
 
-PLACES = ("/proc/nowhere", "/sys/kernel/nowhere", "config.yaml", "config.yaml/below")
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
-@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize(
+    ("command", "place", "options"),
+    [
+        ("train", "/proc/nowhere", ()),
+        ("train", "config.yaml/below", ("--dry-run",)),
+        ("compare", "config.yaml", ()),
+        ("compare", "/sys/kernel/nowhere", ("--dry-run",)),
+    ],
+)
 def test_a_place_that_cannot_be_written_is_one_line(
-    colearn: Any, config: Path, tmp_path: Path, command: str, dry: bool, place: str
+    config: Path, command: str, place: str, options: tuple[str, ...]
 ) -> None:
-    out = tmp_path / place  # an absolute place stays what it is
-    code, _, err = colearn(command, config, "--out", out, *(["--dry-run"] if dry else []))
+    out = config.parent / place  # an absolute place stays what it is
+    code, _, err = colearn(command, config, "--out", out, *options)
     assert code == 2
     assert err.startswith(f"error: --out {out}: ") and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("dry", [False, True], ids=["run", "dry run"])
-@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize(("command", "options"), [("train", ()), ("compare", ("--dry-run",))])
 def test_a_device_that_is_not_there_is_one_line(
-    colearn: Any, config: Path, tmp_path: Path, command: str, dry: bool
+    config: Path, tmp_path: Path, command: str, options: tuple[str, ...]
 ) -> None:
     arguments = [command, config, "--out", tmp_path / "run", "--set", "run.device=cuda:77"]
-    code, _, err = colearn(*arguments, *(["--dry-run"] if dry else []))
+    code, _, err = colearn(*arguments, *options)
     assert code == 2
     assert err.startswith("error: run.device: no device cuda:77 on this machine")
     assert err.count("\n") == 1

@@ -165,17 +165,26 @@ def test_a_file_that_comes_or_goes_is_a_change(folder: Path, then: str) -> None:
         check_sources(folder / "step-1", before, now, resumes=True)
 
 
-@pytest.mark.parametrize("lora", [None, {"rank": 2}])
+@pytest.mark.parametrize(
+    ("lora", "algorithm", "read"),
+    [
+        (None, {"name": "magrpo"}, False),
+        ({"rank": 2}, {"name": "magrpo"}, True),
+        (None, {"name": "untrained"}, True),
+        (None, {"name": "magrpo", "loss": {"kl": 0.1}}, True),  # the reference is the base
+    ],
+)
 def test_a_checkpoint_knows_the_weights_of_a_base_that_it_does_not_hold(
-    folder: Path, lora: Any
+    folder: Path, lora: Any, algorithm: Any, read: bool
 ) -> None:
     """A model in full is in the checkpoint; beside an adapter the base is read again."""
     models = {"*": {"path": "model", "lora": lora}}
-    run = resolve(load_config({**settings([0]), "models": models, "compare": {}}))
+    changed = {"models": models, "algorithm": algorithm, "compare": {}}
+    run = resolve(load_config({**settings([0]), **changed}))
     path = str(folder / "model")
     files = sources_of(run, {run.path(key): path for key in run.networks})
     (held,) = {frozenset(files[field]) for field in files if field.startswith("models.")}
-    assert ("model.safetensors" in held) is (lora is not None) and "config.json" in held
+    assert ("model.safetensors" in held) is read and "config.json" in held
 
 
 def test_a_tool_s_program_that_a_module_names_belongs_to_its_files(folder: Path) -> None:
