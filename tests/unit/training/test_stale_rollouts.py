@@ -13,44 +13,6 @@ from colearn.training.processes import Processes
 from colearn.training.stale_rollouts import StaleRollouts
 
 
-class NoEpisodes(StaleRollouts):
-    """Grows nothing."""
-
-    def __init__(self, staleness, learners=None, publish=lambda: None, count=1):
-        unread = dict.fromkeys(("task", "rollout", "credit", "cast"))
-        super().__init__(
-            **unread,
-            items=(),
-            players={},
-            seed=0,
-            count=count,
-            order="lockstep",
-            processes=Processes(torch.device("cpu")),
-            learners=learners or {},
-            publish=publish,
-            staleness=staleness,
-        )
-
-    def draw(self, at):
-        return []
-
-    def grow(self, at, items, *, first=0, pool=None):
-        return [], Counts()
-
-
-def test_the_reported_staleness_counts_the_updates_since_the_trees_weights():
-    """S = 2: iterations 0, 1 and 2 have the initial weights, 3 and 4 those of iteration 2."""
-    ahead = NoEpisodes(2)
-    reported = []
-    for iteration in range(5):
-        ahead.take(TrainingPoint(iteration, iteration, 0.0))
-        reported.append(ahead.metrics()["staleness"])
-        after = TrainingPoint(iteration + 1, iteration + 1, 0.0)
-        ahead.refresh(after)
-    ahead.close()
-    assert reported == [0.0, 1.0, 2.0, 1.0, 2.0]
-
-
 class Weighed:
     """An actor with one weight."""
 
@@ -71,12 +33,28 @@ class Recorded:
         self.grown, self.published = {}, None
 
 
-class Recording(NoEpisodes):
-    """Two episodes per iteration; records what is drawn and the weight that generators had."""
+class Recording(StaleRollouts):
+    """Two episodes per iteration; grows nothing, and records what is drawn and the weight that
+    generators had."""
 
-    def __init__(self, record, *given):
-        super().__init__(*given, count=2)
+    def __init__(self, record, staleness, learners, publish):
+        unread = dict.fromkeys(("task", "rollout", "credit", "cast"))
+        super().__init__(
+            **unread,
+            items=(),
+            players={},
+            seed=0,
+            count=2,
+            order="lockstep",
+            processes=Processes(torch.device("cpu")),
+            learners=learners,
+            publish=publish,
+            staleness=staleness,
+        )
         self.record = record
+
+    def draw(self, at):
+        return []
 
     def grow(self, at, items, *, first=0, pool=None):
         self.record.grown[at.iteration] = (at.episodes, at.done, self.record.published)
@@ -92,13 +70,17 @@ def ahead_of(episodes, actor, staleness):
 
 
 def trained(ahead, actor, publish, iterations):
-    """The loop's calls: each update adds 1 to the weight and uses a tenth of the budget."""
+    """The loop's calls: each update adds 1 to the weight and uses a tenth of the budget. Returns
+    the staleness that was reported of each iteration."""
+    reported = []
     for iteration in iterations:
         ahead.take(TrainingPoint(iteration, 2 * iteration, iteration / 10))
+        reported.append(ahead.metrics()["staleness"])
         after = TrainingPoint(iteration + 1, 2 * iteration + 2, (iteration + 1) / 10)
         actor.weight += 1.0
         if ahead.refresh(after):
             publish()
+    return reported
 
 
 def test_a_block_has_the_weights_of_its_start_and_each_iteration_its_own_items_and_temperature():
@@ -107,7 +89,7 @@ def test_a_block_has_the_weights_of_its_start_and_each_iteration_its_own_items_a
     episodes, actor = Recorded(), Weighed(0.0)
     ahead, publish = ahead_of(episodes, actor, 2)
     publish()
-    trained(ahead, actor, publish, range(4))
+    assert trained(ahead, actor, publish, range(4)) == [0.0, 1.0, 2.0, 1.0]
     ahead.settle()
     ahead.close()
     assert {at: grown[0] for at, grown in episodes.grown.items()} == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8}
@@ -124,23 +106,6 @@ def test_generators_receive_weights_at_every_staleness_th_update_alone():
     ]
     ahead.close()
     assert refreshed == [False, False, True, False, False, True]
-
-
-def test_a_resumed_run_grows_pending_iterations_with_the_weights_that_they_had(tmp_path):
-    """Stopped after update 3: iteration 4 is pending, and was grown with the weight 2."""
-    episodes, actor = Recorded(), Weighed(0.0)
-    ahead, publish = ahead_of(episodes, actor, 2)
-    publish()
-    trained(ahead, actor, publish, range(3))
-    ahead.settle()
-    ahead.save(tmp_path)
-    ahead.close()
-    again, resumed = Recorded(), Weighed(3.0)
-    ahead, publish = ahead_of(again, resumed, 2)
-    ahead.restore(tmp_path, TrainingPoint(3, 6, 0.3))
-    ahead.close()
-    assert {at: grown[2] for at, grown in again.grown.items()} == {3: 2.0, 4: 2.0}
-    assert float(resumed.weight) == 3.0 == again.published
 
 
 @pytest.mark.parametrize("staleness", [1, 2, 3])
