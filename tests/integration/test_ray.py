@@ -43,28 +43,33 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-AHEAD = {
-    "train.staleness": 1,
-    "algorithm.loss.importance_cap": 2.0,
-    "run.generator": {"name": "transformers", "copy": True},
-}
-
-
-def settings(host: Mapping[str, Any], algorithm: str = "magrpo", **run: Any) -> dict[str, Any]:
+def settings(host: Mapping[str, Any], **run: Any) -> dict[str, Any]:
+    """Two actors and a critic; episodes are rolled out ahead of updates."""
     return {
         "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
-        "algorithm": {"name": algorithm},
+        "algorithm": {"name": "collm_cc", "loss": {"importance_cap": 2.0}},
         "models": {"*": MODEL},
         "agents": {"*": {"sampling": {"max_tokens": 2}}},
-        "critic": MODEL if algorithm.startswith("collm") else None,
-        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 20},
-        "evaluation": {"every": 1000, "episodes": 1},
-        "run": {"device": "cpu", "host": host, "checkpoint_every": 5, **run},
+        "critic": MODEL,
+        "train": {"episodes": 4, "environment_steps": 4000, "iterations": 6, "staleness": 1},
+        "evaluation": {"every": 3, "episodes": 1, "exact": True},
+        "run": {
+            **{"device": "cpu", "host": host, "checkpoint_every": 2},
+            **{"generator": {"name": "transformers", "copy": True}, **run},
+        },
     }
 
 
-def config_of(*args: Any, **more: Any) -> Config:
-    return load_config(settings(*args, **more))
+def config_of(host: Mapping[str, Any], **run: Any) -> Config:
+    return load_config(settings(host, **run))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run with its models in this process."""
+    folder = tmp_path_factory.mktemp("here") / "run"
+    Experiment(config_of({"name": "local"}), folder).run()
+    return folder
 
 
 def apart(one: Path, other: Path) -> float:
@@ -112,123 +117,79 @@ def nothing_stays() -> Iterator[None]:
     assert not connected and workers() == []
 
 
-@pytest.mark.parametrize("algorithm", ["magrpo", "collm_cc", "collm_dc"])
 def test_models_on_ray_end_with_the_weights_of_models_in_one_process(
-    tmp_path: Path, algorithm: str
+    here: Path, tmp_path: Path
 ) -> None:
-    Experiment(config_of({"name": "local"}, algorithm), tmp_path / "here").run()
-    Experiment(config_of({"name": "ray"}, algorithm), tmp_path / "there").run()
-    assert open_run(tmp_path / "there").record().updates == 20
-    assert apart(tmp_path / "here", tmp_path / "there") < 1e-6
-    overlap = [
-        line.metrics["seconds/overlap"] or 0.0
-        for line in open_run(tmp_path / "there").lines()
-        if line.kind == "update"
-    ]
-    assert sum(overlap) > 0.0
-
-
-def changed(host: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
-    return load_config(settings(host), changes)
-
-
-def test_rollouts_ahead_of_updates_on_ray_end_with_the_weights_of_those_in_one_process(
-    tmp_path: Path,
-) -> None:
-    Experiment(changed({"name": "local"}, AHEAD), tmp_path / "here").run()
-    Experiment(changed({"name": "ray"}, AHEAD), tmp_path / "there").run()
-    assert apart(tmp_path / "here", tmp_path / "there") == 0.0
-    lines = [one.metrics for one in open_run(tmp_path / "there").lines() if one.kind == "update"]
-    assert [line["staleness"] for line in lines] == [0.0] + [1.0] * 19
-
-
-def test_exact_values_of_models_on_ray_are_those_of_models_in_one_process(
-    tmp_path: Path,
-) -> None:
-    exact = {"evaluation.exact": True, "evaluation.every": 10}
-    for name, host in {"here": "local", "there": "ray"}.items():
-        Experiment(changed({"name": host}, exact), tmp_path / name).run()
-    here, there = (
-        [line.metrics["exact_return"] for line in open_run(tmp_path / name).evaluations()]
-        for name in ("here", "there")
-    )
-    assert here == there and len(set(here)) == 3
+    Experiment(config_of({"name": "ray"}), tmp_path / "there").run()
+    assert apart(here, tmp_path / "there") == 0.0
+    runs = [open_run(here), open_run(tmp_path / "there")]
+    exact = [[line.metrics["exact_return"] for line in run.evaluations()] for run in runs]
+    assert exact[0] == exact[1] and len(set(exact[0])) == 3
+    lines = [line.metrics for line in runs[1].lines() if line.kind == "update"]
+    assert [line["staleness"] for line in lines] == [0.0] + [1.0] * 5
+    assert sum(line["seconds/overlap"] or 0.0 for line in lines) > 0.0
 
 
 @pytest.mark.parametrize("learner", ["local", "zero2"])
 def test_workers_of_two_processes_end_with_the_weights_of_one_process(
-    tmp_path: Path, learner: str
+    here: Path, tmp_path: Path, learner: str
 ) -> None:
-    host = {"name": "ray", "processes": 2}
-    divided = (
-        {} if learner == "local" else {"run.learner": {"name": "deepspeed", "config": learner}}
-    )
-    if divided:
+    divided: dict[str, Any] = {}
+    if learner != "local":
         pytest.importorskip("deepspeed")
-    Experiment(changed({"name": "local"}, AHEAD), tmp_path / "here").run()
-    Experiment(changed(host, AHEAD | divided), tmp_path / "there").run()
-    assert apart(tmp_path / "here", tmp_path / "there") < 1e-5
+        divided = {"learner": {"name": "deepspeed", "config": learner}}
+    Experiment(config_of({"name": "ray", "processes": 2}, **divided), tmp_path / "there").run()
+    assert apart(here, tmp_path / "there") < 1e-5
 
 
 def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_weights_of_a_whole_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Experiment(config_of({"name": "local"}, "collm_cc"), tmp_path / "whole").run()
     killed: list[psutil.Process] = []
 
-    def killing(experiment: Experiment) -> Any:
-        def report(progress: Any, metrics: Any) -> None:
-            if progress.iteration == 8 and not killed:
-                killed.append(workers()[0])
-                killed[0].kill()
+    def report(progress: Any, metrics: Any) -> None:
+        if progress.iteration == 3 and not killed:
+            killed.append(workers()[0])
+            killed[0].kill()
 
-        return report
-
-    config = config_of({"name": "ray"}, "collm_cc", restarts=1)
-    record = run_with_restarts(config, tmp_path / "lost", started=killing)
-    assert killed and record.status == "finished" and record.updates == 20
+    config = config_of({"name": "ray"}, restarts=1)
+    record = run_with_restarts(config, tmp_path / "lost", started=lambda _: report)
+    assert killed and record.status == "finished" and record.updates == 6
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: re")]
     assert len(told) == 1
     assert told[0].startswith("note: restart 1 of 1: run.host: the worker of ")
-    assert apart(tmp_path / "whole", tmp_path / "lost") == 0.0
+    assert apart(here, tmp_path / "lost") == 0.0
 
 
 @pytest.fixture
 def two_nodes() -> Iterator[str]:
-    """The address of a cluster of two nodes with a CPU each."""
+    """The address of a cluster of two nodes, with two CPUs and with one."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     cluster.add_node(num_cpus=1)
     yield cluster.address
     cluster.shutdown()
 
 
-def test_a_cluster_of_two_nodes_holds_a_model_on_each(tmp_path: Path, two_nodes: str) -> None:
+def test_a_cluster_of_two_nodes_holds_models_on_each(
+    here: Path, tmp_path: Path, two_nodes: str
+) -> None:
     nodes: set[int] = set()
 
     def report(progress: Any, metrics: Any) -> None:
         nodes.update(worker.ppid() for worker in workers())
 
     host = {"name": "ray", "address": two_nodes, "cpus": 1}
-    Experiment(config_of({"name": "local"}), tmp_path / "here").run()
     Experiment(config_of(host), tmp_path / "there").run(report)
     assert len(nodes) == 2
-    assert apart(tmp_path / "here", tmp_path / "there") < 1e-6
+    assert apart(here, tmp_path / "there") == 0.0
 
 
-@pytest.mark.parametrize(
-    ("host", "told"),
-    [
-        ({"cpus": 1000}, r"run\.host\.cpus: 2 workers of 1000 CPUs need 2000, and the cluster"),
-        ({"gpus": 1}, r"run\.host\.gpus: 2 workers of 1 GPUs need 2, and the cluster has 0"),
-    ],
-)
-def test_what_the_cluster_does_not_have_is_one_line(
-    tmp_path: Path, host: dict[str, Any], told: str
-) -> None:
+def test_what_the_cluster_does_not_have_is_one_line(tmp_path: Path) -> None:
+    told = r"run\.host\.gpus: 3 workers of 1 GPUs need 3, and the cluster has 0"
     with pytest.raises(ConfigError, match=told) as error:
-        Experiment(config_of({"name": "ray", **host}), tmp_path / "run")
+        Experiment(config_of({"name": "ray", "gpus": 1}), tmp_path / "run")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "run").exists()
 
@@ -290,8 +251,9 @@ def test_a_missing_model_is_one_line_from_a_worker(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Path) -> None:
-    Experiment(config_of({"name": "local"}), tmp_path / "whole").run()
+def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(
+    here: Path, tmp_path: Path
+) -> None:
     given, out = tmp_path / "given.yaml", tmp_path / "run"
     given.write_text(yaml.safe_dump(settings({"name": "local"})))
     command = [sys.executable, "-m", "colearn", "train", str(given), "--set", "run.host.name=ray"]
@@ -303,7 +265,7 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Pa
         start_new_session=True,
     )
     end = time.monotonic() + 600
-    while not (out / "checkpoints" / "step-5").is_dir():
+    while not (out / "checkpoints" / "step-2").is_dir():
         assert run.poll() is None and time.monotonic() < end, run.communicate()[0]
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
@@ -312,6 +274,6 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on_without_ray(tmp_path: Pa
     assert "Traceback" not in told
     assert open_run(out).record().status == "interrupted"
     resumed = Experiment(open_run(out).config({"run.host": {"name": "local"}}), out, resume=True)
-    assert 5 <= resumed.progress.iteration < 20
+    assert 2 <= resumed.progress.iteration < 6
     resumed.run()
-    assert apart(tmp_path / "whole", out) < 1e-6
+    assert apart(here, out) == 0.0

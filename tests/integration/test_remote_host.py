@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +14,11 @@ from typing import Any
 import pickled_host
 import pytest
 import torch
+from pickled_host import PickledWorkers
 
 from colearn.config import load_config, resolve
 from colearn.config.settings import Config
-from colearn.errors import ConfigError, ModelLost
+from colearn.errors import CheckpointError, ConfigError, ModelLost
 from colearn.runs.record import open_run
 from colearn.training.hosts.model_worker import ModelWorker
 from colearn.training.hosts.remote_team import sharing
@@ -30,54 +34,42 @@ LOCAL = {"name": "local"}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "magrpo": {},
     "trees": {"algorithm": {"name": "at_grpo"}},
-    "central critic": {"algorithm": {"name": "collm_cc"}, "critic": MODEL},
-    "heads on actors": {"algorithm": {"name": "collm_dc"}, "critic": {"share": "actor"}},
-    "adapters": {
-        "algorithm": {"name": "collm_cc"},
-        "models": {"*": ADAPTER},
-        "critic": ADAPTER,
+    "central critic, references": {
+        "algorithm": {"name": "collm_cc", "loss": {"kl": 0.1}},
+        "critic": MODEL,
+        "train": {"epochs": 2, "iterations": 2},
     },
-    "references": {"algorithm": {"name": "magrpo", "loss": {"kl": 0.1}}, "train": {"epochs": 2}},
-    "adapters' references": {
-        "algorithm": {"name": "magrpo", "loss": {"kl": 1.0}},
-        "models": {"*": ADAPTER},
-    },
-    "ahead of updates": {
-        "algorithm": {"name": "magrpo", "loss": {"importance_cap": 2.0}},
-        "train": {"staleness": 1},
+    "heads on actors": {
+        "algorithm": {"name": "collm_dc"},
+        "critic": {"share": "actor"},
+        "train": {"iterations": 2},
     },
     "adapters two ahead": {
-        "algorithm": {"name": "magrpo", "loss": {"importance_cap": 2.0}},
+        "algorithm": {
+            "name": "collm_cc",
+            "loss": {"kl": 1.0, "reference_update_every": 1, "importance_cap": 2.0},
+        },
         "models": {"*": ADAPTER},
-        "train": {"staleness": 2},
-    },
-    "moving references": {
-        "algorithm": {"name": "magrpo", "loss": {"kl": 1.0, "reference_update_every": 1}},
+        "critic": ADAPTER,
+        "agents": {"*": {"sampling": {"max_tokens": 4}}},
+        "evaluation": {"every": 2, "episodes": 2, "exact": True},
+        "train": {"staleness": 2, "iterations": 4},
     },
 }
-
-
-SHOWN = ("trees", "adapters", "adapters two ahead")
-"""Cases of the gate: full weights, adapters of actors and critic, copies that roll out ahead."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLEARN_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+"""Cases: trees of full weights; a critic and references; value heads; adapters of actors, critic
+and moving references, with copies that roll out ahead and exact values."""
 
 
 def config_of(host: Mapping[str, Any], case: str = "magrpo", **run: Any) -> Config:
     own = dict(SETTINGS[case])
-    train = {"episodes": 2, "environment_steps": 4000, "iterations": 4, **own.pop("train", {})}
+    train = {"episodes": 2, "environment_steps": 4000, "iterations": 3, **own.pop("train", {})}
     if "staleness" in train:
         run = {"generator": {"name": "transformers", "copy": True}, **run}
     return load_config(
         {
             "task": {"name": "dpomdp", "problem": "two_step", "penalty": -10},
-            "algorithm": {"name": "magrpo"},
             "models": {"*": MODEL},
+            "algorithm": {"name": "magrpo"},
             "agents": {"*": {"sampling": {"max_tokens": 2}}},
             "evaluation": {"every": 2, "episodes": 2},
             **own,
@@ -111,46 +103,109 @@ def equal(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) ->
     )
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[] if case in SHOWN else [pytest.mark.slow]) for case in SETTINGS],
-)
+@dataclass
+class Both:
+    """A run with its models in this process, and the same run with its models in workers."""
+
+    here: dict[str, torch.Tensor]
+    """Weights at the end."""
+    there: Experiment
+    folders: list[Path]
+    kept: set[int]
+    """Numbers of objects that a worker held when a learner stepped."""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Both]:
+    """Both runs of a case; each is made once."""
+
+    @functools.cache
+    def made(case: str) -> Both:
+        folder = tmp_path_factory.mktemp("both")
+        kept, whole = set[int](), ModelWorker.learner
+
+        def learner(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
+            if method == "step":
+                kept.add(len(self._kept))
+            return whole(self, key, method, *args)
+
+        here = trained(folder / "here", config_of(LOCAL, case))
+        there = Experiment(config_of(PICKLED, case), folder / "there")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ModelWorker, "learner", learner)
+            there.run()
+        return Both(here, there, [folder / "here", folder / "there"], kept)
+
+    return made
+
+
+@pytest.mark.parametrize("case", list(SETTINGS)[1:])
 def test_models_in_workers_end_with_the_weights_of_models_in_this_process(
-    tmp_path: Path, case: str
+    both: Any, case: str
 ) -> None:
-    here = trained(tmp_path / "here", config_of(LOCAL, case))
-    there = trained(tmp_path / "there", config_of(PICKLED, case))
-    assert equal(here, there)
+    assert equal(both(case).here, weights_of(both(case).there))
 
 
 def test_a_run_of_workers_that_is_ahead_resumes_to_the_weights_of_a_whole_run(
-    tmp_path: Path,
+    both: Any, tmp_path: Path
 ) -> None:
     def interrupt(progress: Any, metrics: Any) -> None:
         if progress.iteration == 2:
             raise Interrupted(signal.SIGTERM)
 
-    here = trained(tmp_path / "here", config_of(LOCAL, "adapters two ahead"))
     config = config_of(PICKLED, "adapters two ahead")
     with pytest.raises(Interrupted):
         Experiment(config, tmp_path / "there").run(interrupt)
     resumed = Experiment(config, tmp_path / "there", resume=True)
     resumed.run()
-    assert equal(here, weights_of(resumed))
+    assert equal(both("adapters two ahead").here, weights_of(resumed))
 
 
-def test_exact_values_of_models_in_workers_are_those_of_models_in_this_process(
-    tmp_path: Path,
-) -> None:
-    values = []
-    for name, host in {"here": LOCAL, "there": PICKLED}.items():
-        config = config_of(host, "adapters").model_dump(mode="json", exclude_unset=True)
-        exact = {"evaluation.exact": True, "agents.*.sampling.max_tokens": 4}
-        Experiment(load_config(config, exact), tmp_path / name).run()
-        lines = open_run(tmp_path / name).evaluations()
-        values.append([line.metrics["exact_return"] for line in lines])
-    here, there = values
+def test_exact_values_of_models_in_workers_are_those_of_models_in_this_process(both: Any) -> None:
+    here, there = (
+        [line.metrics["exact_return"] for line in open_run(folder).evaluations()]
+        for folder in both("adapters two ahead").folders
+    )
     assert there == here and len(set(here)) == 3
+
+
+def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(both: Any) -> None:
+    players = both("adapters two ahead").there.team.players.items()
+    assert [one.engine.version(name) for name, one in players] == [4, 4]
+
+
+def test_a_rollouts_caches_are_freed_before_models_update(both: Any) -> None:
+    assert both("trees").kept == {0}
+
+
+def test_a_run_tells_how_many_parameters_its_workers_train(both: Any) -> None:
+    here, there = (
+        open_run(folder).record().parameters
+        for folder in both("central critic, references").folders
+    )
+    assert here.keys() == {"agent_1", "agent_2", "critic-team"}
+    assert there == here
+
+
+def test_a_learner_in_a_worker_knows_the_version_of_its_weights(both: Any) -> None:
+    trees = both("trees")
+    assert {learner.steps for learner in trees.there.team.learners.values()} == {3}
+    again = Experiment(config_of(PICKLED, "trees"), trees.folders[1], resume=True)
+    assert {learner.steps for learner in again.team.learners.values()} == {3}
+    again.record.close()
+
+
+def test_workers_are_closed_if_a_run_cannot_be_resumed(
+    both: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shutil.copytree(both("trees").folders[1], tmp_path / "run")
+    for file in (run / "checkpoints").rglob("weights.safetensors"):
+        file.write_bytes(b"")
+    closed: list[str] = []
+    monkeypatch.setattr(PickledWorkers, "close", lambda _: closed.append("workers"))
+    with pytest.raises(CheckpointError):
+        Experiment(config_of(PICKLED, "trees"), run, resume=True)
+    assert closed == ["workers"]
 
 
 def test_past_selves_in_workers_play_as_those_in_this_process(tmp_path: Path) -> None:
@@ -159,10 +214,10 @@ def test_past_selves_in_workers_play_as_those_in_this_process(tmp_path: Path) ->
             {
                 "task": {"name": "open_spiel", "games": "kuhn_poker", "prompt": "compact"},
                 "algorithm": {"name": "marshal", "credit": {"name": "payoff"}},
-                "cast": {"name": "league", "pool": 2, "every": 2, "self_play": 0.25},
+                "cast": {"name": "league", "pool": 2, "every": 1, "self_play": 0.25},
                 "models": {"player": MODEL},
                 "agents": {"*": {"model": "player", "sampling": {"max_tokens": 3}}},
-                "train": {"episodes": 4, "environment_steps": 4000, "iterations": 4},
+                "train": {"episodes": 4, "environment_steps": 4000, "iterations": 3},
                 "evaluation": {"every": 4, "episodes": 2},
                 "run": {"device": "cpu", "host": host},
             }
@@ -173,54 +228,42 @@ def test_past_selves_in_workers_play_as_those_in_this_process(tmp_path: Path) ->
     assert equal(here, there)
 
 
-def test_models_with_a_base_of_their_own_have_a_worker_each(tmp_path: Path) -> None:
-    groups = sharing(resolve(config_of(PICKLED, "central critic")))
-    assert [[str(key) for key in group] for group in groups] == [
-        ["actor-agent_1"],
-        ["actor-agent_2"],
-        ["critic-team"],
-    ]
-
-
-def test_adapters_on_one_base_share_a_worker(tmp_path: Path) -> None:
-    groups = sharing(resolve(config_of(PICKLED, "adapters")))
-    assert [[str(key) for key in group] for group in groups] == [
-        ["actor-agent_1", "actor-agent_2", "critic-team"]
-    ]
-
-
-def test_a_reference_is_where_its_actor_is(tmp_path: Path) -> None:
-    groups = sharing(resolve(config_of(PICKLED, "references")))
-    assert [[str(key) for key in group] for group in groups] == [
-        ["actor-agent_1", "reference-agent_1"],
-        ["actor-agent_2", "reference-agent_2"],
-    ]
-
-
-def test_a_rollouts_caches_are_freed_before_models_update(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept: list[int] = []
-    whole = ModelWorker.learner
-
-    def learner(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
-        if method == "step":
-            kept.append(len(self._kept))
-        return whole(self, key, method, *args)
-
-    monkeypatch.setattr(ModelWorker, "learner", learner)
-    trained(tmp_path / "run", config_of(PICKLED))
-    assert set(kept) == {0}
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (
+            "central critic, references",
+            [
+                ["actor-agent_1", "reference-agent_1"],
+                ["actor-agent_2", "reference-agent_2"],
+                ["critic-team"],
+            ],
+        ),
+        ("heads on actors", [["actor-agent_1"], ["actor-agent_2"]]),
+        (
+            "adapters two ahead",
+            [
+                [
+                    *("actor-agent_1", "actor-agent_2", "critic-team"),
+                    *("reference-agent_1", "reference-agent_2"),
+                ]
+            ],
+        ),
+    ],
+)
+def test_models_that_share_weights_share_a_worker(case: str, expected: list[list[str]]) -> None:
+    groups = sharing(resolve(config_of(PICKLED, case)))
+    assert [[str(key) for key in group] for group in groups] == expected
 
 
 def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    both: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = trained(tmp_path / "whole", config_of(PICKLED))
+    whole = both("trees").here
     steps: list[int] = []
     step = ModelWorker.learner
 
-    def lose_once(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
+    def lose_third(self: ModelWorker, key: Any, method: str, *args: Any) -> Any:
         if method == "step":
             steps.append(1)
         if len(steps) == 6 and method == "step":  # of the third update, after the other model's
@@ -228,26 +271,16 @@ def test_a_run_that_lost_a_model_goes_on_from_its_checkpoint_in_another_place(
             raise ModelLost(f"the worker of {key} has ended")
         return step(self, key, method, *args)
 
-    monkeypatch.setattr(ModelWorker, "learner", lose_once)
-    config = config_of(PICKLED, checkpoint_every=2, restarts=0)
+    monkeypatch.setattr(ModelWorker, "learner", lose_third)
+    config = config_of(PICKLED, "trees", checkpoint_every=2, restarts=0)
     with pytest.raises(ModelLost, match=r"the worker of actor-agent_\d has ended"):
         Experiment(config, tmp_path / "run").run()
     assert open_run(tmp_path / "run").record().status == "interrupted"
-    local = config_of(LOCAL, checkpoint_every=2)
+    local = config_of(LOCAL, "trees", checkpoint_every=2)
     again = Experiment(local, tmp_path / "run", resume=True)
     assert again.progress.iteration == 2
     again.run()
     assert equal(weights_of(again), whole)
-
-
-def test_a_learner_in_a_worker_knows_the_version_of_its_weights(tmp_path: Path) -> None:
-    config = config_of(PICKLED)
-    run = Experiment(config, tmp_path / "run")
-    assert {learner.steps for learner in run.team.learners.values()} == {0}
-    run.run()
-    assert {learner.steps for learner in run.team.learners.values()} == {4}
-    again = Experiment(config, tmp_path / "run", resume=True)
-    assert {learner.steps for learner in again.team.learners.values()} == {4}
 
 
 def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
@@ -264,33 +297,16 @@ def lose_once(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.setattr(ModelWorker, method, call)
 
 
-def test_a_model_lost_while_it_is_loaded_is_loaded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lose_once(monkeypatch, "build")
-    record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
-    assert record.status == "finished" and record.iterations == 4
-
-
-def test_a_run_tells_how_many_parameters_its_workers_train(tmp_path: Path) -> None:
-    records = []
-    for name, host in {"here": LOCAL, "there": PICKLED}.items():
-        Experiment(config_of(host, "central critic"), tmp_path / name).run()
-        records.append(open_run(tmp_path / name).record())
-    here, there = (record.parameters for record in records)
-    assert here.keys() == {"agent_1", "agent_2", "critic-team"}
-    assert there == here
-
-
-def test_a_run_restarts_by_itself_after_it_lost_a_model(
+def test_a_run_restarts_by_itself_after_it_lost_a_model_in_loading_and_in_an_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lose_once(monkeypatch, "accumulate")
-    record = run_with_restarts(config_of(PICKLED, restarts=1), tmp_path / "run")
-    assert record.status == "finished"
-    assert "restart 1 of 1: run.host: the worker of actor-agent_1 has ended\n" in (
-        capsys.readouterr().err
-    )
+    for method in ("build", "accumulate"):
+        lose_once(monkeypatch, method)
+    record = run_with_restarts(config_of(PICKLED, restarts=2), tmp_path / "run")
+    assert (record.status, record.iterations) == ("finished", 3)
+    told = [line for line in capsys.readouterr().err.splitlines() if "restart" in line]
+    lost = "run.host: the worker of actor-agent_1 has ended"
+    assert told == [f"note: restart {number} of 2: {lost}" for number in (1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -11,26 +11,13 @@ import pytest
 import torch
 from asking import token_request
 from pickled_host import PickledWorkers
-from test_remote_host import LOCAL, PICKLED, cache, config_of  # noqa: F401 - a fixture
+from test_remote_host import LOCAL, PICKLED, config_of
 
 from colearn.config import load_config, resolve
 from colearn.errors import CheckpointError, ConfigError, ModelLost
 from colearn.models.folders import with_folders
 from colearn.training.hosts.model_worker import ModelWorker
 from colearn.training.loop import Experiment
-
-
-@pytest.mark.slow
-def test_actions_of_a_copy_in_a_worker_have_the_version_of_its_last_sync(tmp_path: Path) -> None:
-    copies = {"name": "transformers", "copy": True}
-    run = Experiment(config_of(PICKLED, generator=copies), tmp_path / "run")
-
-    def versions() -> list[int | None]:
-        return [one.engine.version(name) for name, one in run.team.players.items()]
-
-    assert versions() == [0, 0]
-    run.run()
-    assert versions() == [4, 4]
 
 
 def test_greedy_actions_of_workers_are_those_of_this_process(tmp_path: Path) -> None:
@@ -59,7 +46,7 @@ def test_models_in_two_workers_update_at_the_same_time_and_those_in_one_take_tur
     both = threading.Barrier(2, timeout=600)
     met = apart.together(dict.fromkeys(apart.learners, both.wait))
     assert sorted(met.values()) == [0, 1]
-    shared = Experiment(config_of(PICKLED, "adapters"), tmp_path / "shared").team
+    shared = Experiment(config_of(PICKLED, "adapters two ahead"), tmp_path / "shared").team
     threads = shared.together(dict.fromkeys(shared.learners, threading.get_ident))
     assert len(set(threads.values())) == 1 and len(threads) == 3
 
@@ -110,29 +97,10 @@ def test_every_worker_is_closed_also_behind_one_that_is_lost(
 def test_workers_are_closed_if_a_player_cannot_be_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = noted(monkeypatch)
+    closed: list[str] = []
+    monkeypatch.setattr(PickledWorkers, "close", lambda _: closed.append("workers"))
     unknown = {"players": {"other": {"program": {"name": "no_such_program"}}}}
     config = load_config(config_of(PICKLED).model_dump(mode="json", exclude_unset=True), unknown)
     with pytest.raises(ConfigError, match="no_such_program"):
         Experiment(config, tmp_path / "run")
     assert closed == ["workers"]
-
-
-def test_workers_are_closed_if_a_run_cannot_be_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = config_of(PICKLED)
-    Experiment(config, tmp_path / "run").run()
-    for file in (tmp_path / "run" / "checkpoints").rglob("weights.safetensors"):
-        file.write_bytes(b"")
-    closed = noted(monkeypatch)
-    with pytest.raises(CheckpointError):
-        Experiment(config, tmp_path / "run", resume=True)
-    assert closed == ["workers"]
-
-
-def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where it is noted that the workers of a host were closed."""
-    closed: list[str] = []
-    monkeypatch.setattr(PickledWorkers, "close", lambda _: closed.append("workers"))
-    return closed
