@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "kills"), [("run", 30), ("comparison", 8)])
+@pytest.mark.parametrize(("kind", "kills"), [("run", 10), ("comparison", 3)])
 def test_what_is_killed_and_goes_on_ends_as_the_uninterrupted_one(
     kind: str, kills: int, tmp_path: Path
 ) -> None:

@@ -158,6 +158,15 @@ def test_a_server_that_ends_in_the_middle_is_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_server_that_answers_with_errors_is_one_line(
+    generator: CheckedEngine, server: FakeVLLMServer
+) -> None:
+    server.on_inference_v1_generate = lambda body: (500, {})  # type: ignore[method-assign]
+    with pytest.raises(ServerLost, match="cannot generate") as error:
+        generator.generate(ASKED)
+    assert "\n" not in str(error.value)
+
+
 def test_a_server_that_hangs_is_found_by_its_health(
     generator: CheckedEngine, server: FakeVLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
