@@ -36,7 +36,7 @@ from colearn.config import Named
 from colearn.config.build import build_program, build_task
 from colearn.contract.seeding import derive_seed
 from colearn.errors import ColearnError
-from colearn.models.embedded import EMBEDDED
+from colearn.models.embedded_recipes import is_embedded
 from colearn.rollout.agents import Program
 from colearn.rollout.agents.cast.seats import Against, Own
 from colearn.rollout.grow import grow
@@ -116,7 +116,7 @@ def worded(folder: RunFolder, games: Sequence[str]) -> list[str]:
     """The games that the run's models have words for; a line on stderr names the others."""
     config = folder.config()
     paths = [model.path or "" for model in config.models.values()]
-    if not any(path.startswith(EMBEDDED) for path in paths):
+    if not any(map(is_embedded, paths)):
         return list(games)
     task = build_task(config)
     known = {item.name for split in ("train", "test") for item in task.items(split)}

@@ -12,7 +12,8 @@ from colearn.contract import DecPOMDP, NetworkKey
 from colearn.contract.rotary import steady_positions
 from colearn.errors import ConfigError
 from colearn.models.adapter_folder import bottom, is_adapter, tokenizer_path
-from colearn.models.embedded import EMBEDDED, embedded_parts, embedded_recipe
+from colearn.models.embedded import embedded_parts, embedded_recipe
+from colearn.models.embedded_recipes import is_embedded
 from colearn.models.load import check_vocabulary, load_tokenizer, read_config
 from colearn.rollout.agents import AgentSpec, ChatFormat
 
@@ -55,7 +56,7 @@ class Architectures:
     def config(self, path: str, field: str) -> PretrainedConfig:
         """Errors: ConfigError naming `field` for a model that is not on this machine, an unknown
         folder or embedded size."""
-        if path.startswith(EMBEDDED):
+        if is_embedded(path):
             return self._embedded(path, field)[0]
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -91,7 +92,7 @@ class Architectures:
     def tokenizer(self, path: str, field: str) -> PreTrainedTokenizerBase:
         """Errors: as for `config`; ConfigError for a model without a tokenizer."""
         self.config(path, field)
-        if path.startswith(EMBEDDED):
+        if is_embedded(path):
             return self._embedded(path, field)[1]
         path = tokenizer_path(path, field)
         if not _has_tokenizer(path):

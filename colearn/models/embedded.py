@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from transformers import LlamaConfig, PretrainedConfig, PreTrainedTokenizerBase
 
 
-EMBEDDED = "embedded"
 POSITIONS = 32768
 """Maximum number of tokens in a text."""
 

@@ -74,5 +74,6 @@ RECIPES = {
 
 
 def is_embedded(path: str) -> bool:
-    """Whether a model's path is the name of an embedded model, such as `embedded-tiny:1`."""
-    return path.partition(":")[0] in RECIPES
+    """Whether a model's path is the name of an embedded model, such as `embedded-tiny:1`; the
+    recipe of an unknown size is an error (`embedded_recipe`)."""
+    return path.startswith("embedded")

@@ -9,7 +9,8 @@ from dataclasses import replace
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 
-from .embedded import EMBEDDED, embedded_model, embedded_with_digests
+from .embedded import embedded_model, embedded_with_digests
+from .embedded_recipes import is_embedded
 from .merging import merged_folder
 from .sources import Sources
 
@@ -29,7 +30,7 @@ def base_folders(
         path = run.path(key)
         if path not in folders:
             field = run.field(key)
-            if path.startswith(EMBEDDED):
+            if is_embedded(path):
                 folder = embedded_with_digests(path, (saved or {}).get(field, {}))
                 folders[path] = str(folder or embedded_model(run.task, path, field))
             else:

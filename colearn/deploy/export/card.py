@@ -12,7 +12,7 @@ import yaml
 import colearn
 from colearn.config import ModelSettings
 from colearn.errors import printable
-from colearn.models.embedded import EMBEDDED
+from colearn.models.embedded_recipes import is_embedded
 from colearn.runs.record import read_run
 from colearn.runs.report.show import show_number
 from colearn.text.masking import masked_settings
@@ -128,13 +128,13 @@ def _evaluation(trained: Trained) -> str:
 
 
 def _base(path: str) -> str:
-    if path.startswith(EMBEDDED):
+    if is_embedded(path):
         return f"`{path}`, the small model that colearn makes for the task"
     return f"`{path}`" if _on_a_hub(path) else f"`{Path(path).name}`, a local folder"
 
 
 def _on_a_hub(path: str) -> bool:
-    return not (path.startswith((EMBEDDED, ".", "/", "~")) or Path(path).is_dir())
+    return not (is_embedded(path) or path.startswith((".", "/", "~")) or Path(path).is_dir())
 
 
 def _trained(model: ModelSettings) -> str:

@@ -64,7 +64,8 @@ def _bases(run: ResolvedRun) -> dict[str, str]:
 
 
 def _check(run: ResolvedRun) -> None:
-    from colearn.models.embedded import EMBEDDED, embedded_recipe
+    from colearn.models.embedded import embedded_recipe
+    from colearn.models.embedded_recipes import is_embedded
     from colearn.models.load import check_model, resolve_device
 
     for split in ("train", run.config.evaluation.split):
@@ -72,7 +73,7 @@ def _check(run: ResolvedRun) -> None:
     for field, device in _devices(run).items():
         resolve_device(device, field)
     for path, field in _bases(run).items():
-        if path.startswith(EMBEDDED):
+        if is_embedded(path):
             embedded_recipe(run.task, path, field)
         else:
             check_model(path, field=field)
