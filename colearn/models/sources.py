@@ -117,10 +117,9 @@ def _read(
     for field, text in named:
         if field in sources:
             continue
-        files = {
-            name: digest(file) for name, file in _files(field, text, modules.get(field)).items()
-        }
-        files |= _definition(text, field)
+        named_files = _files(field, text, modules.get(field))
+        files = {name: digest(file) for name, file in named_files.items()}
+        files |= _definition(text, field, named_files)
         if field in _ROWS and not files and plays and not is_given(text):
             files |= _hub_rows(run.task) if run.config.task.name in _WITH_ROWS else {}
         if field == "task.name":
@@ -140,14 +139,14 @@ def _field(run: ResolvedRun, key: NetworkKey) -> str:
     return run.field(key)
 
 
-def _definition(text: str, field: str) -> dict[str, str]:
+def _definition(text: str, field: str, files: Mapping[str, Path]) -> dict[str, str]:
     """The digest of a function's or class's own source, by its name: a program that gave it as an
     object may give it from a module later; of an object also those of what it consists of."""
     if not is_target(text):
         return {}
     if is_given(text):
         return object_digest(given(text, field)) if is_here(text) else {}
-    return definition_digest(*text.split(":"))
+    return definition_digest(text, files)
 
 
 @lru_cache(maxsize=4)

@@ -25,10 +25,12 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = (ast.If, ast.Try, ast.ExceptHandler, ast.With)
 
 
-def definition_digest(module: str, name: str) -> dict[str, str]:
-    """Returns the digest of a function's or class's source, keyed by its name, read from the file
-    of a module; empty if it is not defined at the top of that file."""
-    for file in code_files(module).values():
+def definition_digest(target: str, files: Mapping[str, Path]) -> dict[str, str]:
+    """Returns the digest of the source of the function or class that `module:name` names, keyed by
+    its name; empty if it is not defined at the top of its module's file. `files`: the `code_files`
+    of the module."""
+    module, _, name = target.partition(":")
+    for file in files.values():
         if file.stem == module.rpartition(".")[2]:
             for node in parsed(file).body:
                 if isinstance(node, _DEFINITIONS) and node.name == name:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from colearn.models.sources import first_change
+from colearn.registry.code_files import code_files
 from colearn.registry.object_code import definition_digest, object_digest, object_files
 from colearn.runs.record.writer import _same_objects
 
@@ -39,21 +40,25 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTy
     sys.modules.pop("first_script", None)
 
 
+def defined(target: str) -> dict[str, str]:
+    return definition_digest(target, code_files(target.partition(":")[0]))
+
+
 def test_a_function_s_digest_is_that_of_its_definition(module: ModuleType) -> None:
     assert object_digest(module.paid).keys() == {"paid"}
-    assert object_digest(module.paid) == definition_digest("first_script", "paid")
-    assert object_digest(module.Purse()) == definition_digest("first_script", "Purse")
+    assert object_digest(module.paid) == defined("first_script:paid")
+    assert object_digest(module.Purse()) == defined("first_script:Purse")
     assert object_digest(module.Purse) != object_digest(module.paid)
 
 
 def test_a_comment_elsewhere_does_not_change_a_definition(
     module: ModuleType, tmp_path: Path
 ) -> None:
-    before = definition_digest("first_script", "paid")
+    before = defined("first_script:paid")
     (tmp_path / "first_script.py").write_text(f"# a note\n{CODE}")
-    assert definition_digest("first_script", "paid") == before
+    assert defined("first_script:paid") == before
     (tmp_path / "first_script.py").write_text(CODE.replace("0.5", "0.7"))
-    assert definition_digest("first_script", "paid") != before
+    assert defined("first_script:paid") != before
 
 
 def test_what_has_no_source_has_no_digest() -> None:
