@@ -9,18 +9,14 @@ generators of Python and numpy are not compared, because the library does not dr
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
-import gc
-import logging
 import os
 import signal
-import socket
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,54 +183,23 @@ def _of_torch(torch: Any) -> tuple[Switch, ...]:
         torch.set_default_device,
         torch.device("cpu"),
     )
-    return (*_torch_of_thread(torch), *_torch_of_process(torch), device, *_backends(torch))
+    return (*_torch_of_thread(torch), *_torch_of_process(torch), device)
 
 
 def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
     main = threading.current_thread() is threading.main_thread()
     filters = _WIDE_FILTERS if importing else _FILTERS
-    python = _PYTHON if importing else (*_PYTHON, _THREAD_ERRORS)
     of_thread = _SIGNALS if main else ()
-    return (*_of_torch(torch), *_NUMPY, *python, _FOLDER, filters, *of_thread)
-
-
-@cache
-def _backends(torch: Any) -> tuple[Switch, ...]:
-    """Switches that choose between the implementations of an operation."""
-    places = (
-        *(("cudnn", name) for name in ("enabled", "deterministic", "benchmark", "allow_tf32")),
-        ("mkldnn", "enabled"),
-    )
-    attributes = (
-        Switch(
-            f"torch.backends.{module}.{name}",
-            partial(getattr, getattr(torch.backends, module), name),
-            partial(setattr, getattr(torch.backends, module), name),
-        )
-        for module, name in places
-    )
-    cuda = torch.backends.cuda
-    attentions = (
-        Switch(
-            f"torch.backends.cuda.enable_{name}_sdp",
-            getattr(cuda, f"{name}_sdp_enabled"),
-            getattr(cuda, f"enable_{name}_sdp"),
-        )
-        for name in ("flash", "mem_efficient", "math", "cudnn")
-    )
-    return (*attributes, *attentions)
+    return (*_of_torch(torch), *_NUMPY, _FOLDER, filters, *of_thread)
 
 
 @cache
 def _of_generation(torch: Any) -> tuple[Switch, ...]:
     """Switches that a generator or a task changes for its own duration."""
-    collects = Switch(
-        "gc.disable", gc.isenabled, lambda before: gc.enable() if before else gc.disable()
-    )
     if torch is None:
-        return (*_STREAMS, collects)
+        return _STREAMS
     threads = Switch("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads)
-    return (*_STREAMS, collects, threads)
+    return (*_STREAMS, threads)
 
 
 @cache
@@ -343,37 +308,6 @@ def _put_back_wide_filters(before: list[Any]) -> None:
     _put_back_filters([one for one in warnings.filters if one in before or one not in wide])
 
 
-def _umask() -> str | None:
-    """The mask of new files' permissions; None where the system does not tell it without a
-    change."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return None
-    return next((line[6:].strip() for line in status.splitlines() if line[:6] == "Umask:"), None)
-
-
-def _put_back_umask(before: str | None) -> None:
-    if before is not None:
-        os.umask(int(before, 8))
-
-
-_LIMIT = sys.getrecursionlimit()
-_PYTHON = (
-    Switch("logging.disable", lambda: logging.root.manager.disable, logging.disable),
-    Switch("socket.setdefaulttimeout", socket.getdefaulttimeout, socket.setdefaulttimeout),
-    Switch("os.umask", _umask, _put_back_umask),
-    Switch(  # a higher limit, which code may need for itself, changes nothing else
-        "sys.setrecursionlimit",
-        lambda: min(sys.getrecursionlimit(), _LIMIT),
-        sys.setrecursionlimit,
-    ),
-)
-_THREAD_ERRORS = Switch(  # libraries that report errors replace it at their import
-    "threading.excepthook",
-    lambda: threading.excepthook,
-    partial(setattr, threading, "excepthook"),
-)
 _STREAMS = tuple(
     Switch(f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name))
     for name in ("stdout", "stderr")

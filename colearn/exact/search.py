@@ -29,8 +29,6 @@ from colearn.errors import ConfigError, nearest
 from ._search_bound import POMDPBound
 from ._search_rules import Rules, best_rules, joint_rules
 from ._search_stage import DIGITS, Information, Stage, first_stage, next_stage
-from .exact_value import Policy
-from .histories import JointHistories
 from .model import Array, TabularModel
 
 NODES = 100_000
@@ -57,32 +55,8 @@ class Solution:
     """Agent -> decision rules by turn. The keys of the rule of turn t are the agent's observations
     (o_1, .., o_t) with "history", (o_t,) with "memoryless" and () with "open_loop". At turn 0 the
     key is ()."""
-    information: Information
     nodes: int
     """The number of partial joint policies that the search visited."""
-    method: str
-
-    def as_policy(self, histories: JointHistories) -> Policy:
-        """The same policy as a table of private histories, the input of `evaluate`.
-
-        At histories that the joint policy never reaches, the agent takes action 0. Raises
-        ConfigError if the horizons differ.
-        """
-        horizon = len(next(iter(self.policy.values())))
-        if horizon != histories.horizon:
-            raise ConfigError(
-                f"horizon: the histories have {histories.horizon} turns and the policy {horizon}; "
-                "make them equal"
-            )
-        tables: dict[str, list[Array]] = {}
-        for i, (agent, rules) in enumerate(self.policy.items()):
-            tables[agent] = []
-            for rule, known in zip(rules, histories.private(agent), strict=True):
-                chosen = [
-                    rule.get(_information(history[1::2], self.information), 0) for history in known
-                ]
-                tables[agent].append(np.eye(histories.model.action_shape[i])[chosen])
-        return tables
 
 
 def best_joint_policy(
@@ -110,9 +84,7 @@ def best_joint_policy(
     return Solution(
         value=search.best,
         policy=_written_out(model, search.best_path, information),
-        information=information,
         nodes=search.nodes,
-        method="depth-first branch and bound over joint decision rules, POMDP bound",
     )
 
 
