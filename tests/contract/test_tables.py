@@ -109,20 +109,17 @@ def offline(config: Config, seen: set[str]) -> Config:
     return load_config(config.model_dump(mode="json"), own)
 
 
-def plans(command: Parsed, seen: set[str]) -> dict[str, Plan]:
-    """What the command would run, by the folder under its `--out`; '.' if it is no suite."""
+def configs(command: Parsed) -> dict[str, tuple[Config, list[str] | None]]:
+    """The config of each comparison of the command and its rows, by the folder under its `--out`;
+    '.' if it is no suite."""
     if not is_suite(command.name):
-        config = offline(load_config(command.name, command.sets), seen)
-        return {".": make_plan(config, command.algorithms)}
+        return {".": (load_config(command.name, command.sets), command.algorithms)}
     suite = load_suite(command.name, command.sets)
-    configs = {task: suite_config(suite, name) for task, name in suite.configs.items()}
     chosen = command.algorithms or list(suite.rows)
+    loaded = {task: suite_config(suite, name) for task, name in suite.configs.items()}
     return {
-        task: make_plan(
-            offline(config, seen),
-            [label for label in chosen if label in config.compare.algorithms],
-        )
-        for task, config in configs.items()
+        task: (config, [label for label in chosen if label in config.compare.algorithms])
+        for task, config in loaded.items()
     }
 
 
@@ -133,9 +130,11 @@ def compared(section: str, folder: str) -> Plan:
         command = parsed(row)
         if row.section != section or command.out is None or row.words[0] != "compare":
             continue
-        for task, plan in plans(command, set()).items():
-            if Path(command.out, task) == Path(folder):
-                return plan
+        if Path(folder).is_relative_to(command.out):
+            task = str(Path(folder).relative_to(command.out))
+            if task in (known := configs(command)):
+                config, labels = known[task]
+                return make_plan(offline(config, set()), labels)
     raise AssertionError(f"no command of {section} writes {folder}")
 
 
@@ -143,13 +142,17 @@ PROGRAMS = list(rows("python"))
 """The benchmarks that the page names, with their arguments."""
 
 
-def metrics_of(plan: Plan) -> set[str]:
-    """The metrics of the comparison's tasks."""
-    names: set[str] = set()
-    for resolved in plan.resolved.values():
-        task = resolved.task
-        names |= set(task.metrics(task.reset(task.items("test")[0], np.random.default_rng(0))))
-    return names
+@cache
+def metrics_of(section: str, folder: str) -> set[str]:
+    """The metrics of the comparison's tasks, of which most rows play the same."""
+    rows = compared(section, folder).resolved.values()
+    tasks = {str(resolved.config.task): resolved.task for resolved in rows}
+    rng = np.random.default_rng(0)
+    return {
+        name
+        for task in tasks.values()
+        for name in task.metrics(task.reset(task.items("test")[0], rng))
+    }
 
 
 def test_the_page_has_a_command_for_each_paper() -> None:
@@ -161,10 +164,10 @@ def test_the_page_has_a_command_for_each_paper() -> None:
     "row", [row for row in ROWS if row.words[0] in ("compare", "train")], ids=str
 )
 def test_what_a_row_trains_resolves(row: Row) -> None:
-    command = parsed(row)
-    seen: set[str] = set()
-    planned = plans(command, seen)
-    assert planned and all(plan.runs for plan in planned.values())
+    known = configs(parsed(row))
+    assert known
+    for config, labels in known.values():
+        assert make_plan(offline(config, set()), labels).runs
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.words[0] == "study"], ids=str)
@@ -172,7 +175,7 @@ def test_what_a_row_studies_is_compared_above_it(row: Row) -> None:
     command = parsed(row)
     plan = compared(row.section, command.name)
     assert command.together in plan.algorithms
-    assert command.metric in metrics_of(plan)
+    assert command.metric in metrics_of(row.section, command.name)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.words[0] == "evaluate"], ids=str)
@@ -199,5 +202,9 @@ def test_a_curve_that_a_row_prints_is_of_runs_above_it(row: Row) -> None:
     plan = compared(row.section, folder)
     groups = ("similarity", "same_prompt")
     agents = {agent for one in plan.resolved.values() for agent in one.task.agents}
-    known = metrics_of(plan) | {"objective"} | {f"{a}/{group}" for a in agents for group in groups}
+    known = (
+        metrics_of(row.section, folder)
+        | {"objective"}
+        | {f"{a}/{group}" for a in agents for group in groups}
+    )
     assert metrics and set(metrics) <= known
