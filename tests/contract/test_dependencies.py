@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from source_trees import source_trees
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -49,12 +50,6 @@ def distributions(requirements: list[str]) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
-def trees() -> Iterator[ast.Module]:
-    for folder in ("colearn", "algorithms", "tasks"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield ast.parse(path.read_text(), str(path))
-
-
 def named_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
@@ -71,7 +66,9 @@ def named_in(tree: ast.Module) -> Iterator[str]:
 
 
 def imported() -> set[str]:
-    roots = {module.partition(".")[0] for tree in trees() for module in named_in(tree)}
+    roots = {
+        module.partition(".")[0] for tree in source_trees().values() for module in named_in(tree)
+    }
     roots -= {*sys.stdlib_module_names, *SCRIPTS, "colearn"}
     return {canonicalize_name(DISTRIBUTIONS.get(root, root)) for root in roots}
 
