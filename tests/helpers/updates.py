@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from local_learners import local_learner
@@ -11,6 +11,7 @@ from tiny import byte_tokenizer, tiny_model
 
 from colearn.config import OptimizerSettings
 from colearn.contract import (
+    Accumulated,
     Advantage,
     AgentValues,
     Algorithm,
@@ -21,6 +22,7 @@ from colearn.contract import (
     Parts,
     ValueLoss,
 )
+from colearn.contract.rows import Row
 from colearn.methods.values.critics import Critics
 from colearn.models.base import Base
 from colearn.models.network import Network, ValueHead
@@ -123,6 +125,28 @@ def learner_of(
     return local_learner(
         name, network, OptimizerSettings(learning_rate=rate, **settings), token_budget=4096
     )
+
+
+class Pass(NamedTuple):
+    """One minibatch of a learner."""
+
+    rows: Sequence[Row]
+    objective: Any
+    accumulated: Accumulated
+
+
+def passes_of(learner: Any) -> list[Pass]:
+    """A list that receives every pass that the learner takes from now on."""
+    passes: list[Pass] = []
+    real = learner.accumulate
+
+    def noted(rows: Sequence[Row], objective: Any) -> Accumulated:
+        accumulated: Accumulated = real(rows, objective)
+        passes.append(Pass(rows, objective, accumulated))
+        return accumulated
+
+    learner.accumulate = noted
+    return passes
 
 
 def updater_of(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import tiny
-from plain_learner import Plain
 from torch import Tensor
 
 from colearn.config import OptimizerSettings
@@ -38,11 +37,10 @@ UPDATES = 10
 
 
 def maker(learner: str) -> Make:
-    """`local`, `plain`, or the name or path of a DeepSpeed config."""
+    """`local`, or the name or path of a DeepSpeed config."""
 
     def make(name: str, network: Network, token_budget: int = TOKEN_BUDGET) -> Learner:
-        kinds = {"local": Local(), "plain": Plain()}
-        kind = kinds.get(learner) or DeepSpeed(config=learner)
+        kind = Local() if learner == "local" else DeepSpeed(config=learner)
         optimizer = kind.build(name, network, SETTINGS)
         return NetworkLearner(name, network, optimizer, token_budget=token_budget)
 

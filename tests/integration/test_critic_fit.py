@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,7 @@ def settings(model: str, **changes: Any) -> dict[str, Any]:
         "models": {"*": {"path": model, "learning_rate": 3e-2, "lora": LORA}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
         "train": {"environment_steps": 60, "episodes": 2, "record": True},
+        "evaluation": {"episodes": 1, "every": 1000},
         "run": {"device": "cpu"},
     } | changes
 
@@ -69,12 +71,10 @@ def test_a_run_records_what_its_trees_have_taught(run: Path) -> None:
 
 
 def test_a_recorded_tree_has_the_texts_and_the_returns_of_the_tree(
-    model: str, tmp_path: Path
+    run: Path, model: str, tmp_path: Path
 ) -> None:
-    experiment = Experiment(load_config(settings(model)), tmp_path / "run")
-    expected = experiment.trees()
-    experiment.run()
-    first = [tree_of(one) for one in RunFolder(tmp_path / "run").trees()][: len(expected)]
+    expected = Experiment(load_config(settings(model)), tmp_path / "run").trees()
+    first = [tree_of(one) for one in RunFolder(run).trees()][: len(expected)]
     for mine, theirs in zip(first, expected, strict=True):
         assert mine.returns(0.9) == theirs.returns(0.9)
         for one, other in zip(mine.nodes, theirs.nodes, strict=True):
@@ -88,18 +88,14 @@ def test_a_recorded_tree_has_the_texts_and_the_returns_of_the_tree(
 
 
 def test_trees_after_the_checkpoint_are_dropped_at_a_resume(model: str, tmp_path: Path) -> None:
-    config = settings(model, run={"device": "cpu", "checkpoint_every": 1})
-    Experiment(load_config(config), tmp_path / "run").run()
-    longer = load_config(config, {"train.environment_steps": 84})
+    config = settings(model)
+    Experiment(load_config(config, {"train.environment_steps": 12}), tmp_path / "run").run()
     path = tmp_path / "run" / "trees.jsonl"
-    path.write_text(
-        path.read_text()
-        + path.read_text().splitlines()[-1].replace('"iteration": 5', '"iteration": 6')
-        + "\n"
-    )
+    later = path.read_text().splitlines()[-1].replace('"iteration": 1', '"iteration": 2')
+    path.write_text(f"{path.read_text()}{later}\n")
+    longer = load_config(config, {"train.environment_steps": 24})
     Experiment(longer, tmp_path / "run", resume=True).run()
-    recorded = list(RunFolder(tmp_path / "run").trees())
-    assert [one.iteration for one in recorded] == [n for n in range(1, 8) for _ in range(2)]
+    assert [one.iteration for one in RunFolder(tmp_path / "run").trees()] == [1, 1, 2, 2]
 
 
 def test_a_critic_learns_from_the_episodes_of_an_algorithm_without_one(
@@ -107,19 +103,20 @@ def test_a_critic_learns_from_the_episodes_of_an_algorithm_without_one(
 ) -> None:
     out = tmp_path / "fitted"
     words = ["critic", "fit", str(run), "--algorithm", "collm_cc", "--out", str(out)]
-    words += ["--set", "critic.learning_rate=1e-2", "--epochs", "12", "--minibatch", "12"]
+    words += ["--set", "critic.learning_rate=1e-2", "--epochs", "2", "--minibatch", "12"]
     monkeypatch.setattr(sys, "argv", ["colearn", *words, "--held-out", "0.3"])
     with pytest.raises(SystemExit) as stop:
         main()
     told = capsys.readouterr().out
     assert not stop.value.code
-    assert "epoch 12: explains turn 0: " in told and "means by item and turn: explains" in told
+    assert "epoch 2: explains turn 0: " in told and "means by item and turn: explains" in told
     assert "7 episodes, 60 joint actions; held out: 3 episodes" in told
     assert "can be explained (10 histories with several joint actions)" in told
     critic = colearn.load_critic(out, device="cpu")
     assert critic.manifest.joint_actions == 60 and critic.manifest.critic == "centralized"
     given = settings("", algorithm={"name": "collm_cc"})
     given["models"] = RunFolder(run).settings()["models"]
+    given["train"] = {"environment_steps": 4, "episodes": 2}
     given["critic"] = {"from": str(out), "frozen": 1.0}
     record = Experiment(load_config(given), tmp_path / "next").run()
     assert record.critic_joint_actions == 60
@@ -135,17 +132,17 @@ def test_a_fit_comes_nearer_to_the_returns_that_it_is_trained_on(run: Path) -> N
         told.append(sum(one.r2 or 0.0 for one in worth))
 
     fitted = fit_critic([run], config, FitSettings(epochs=1, held_out=0.5), report)
-    longer = fit_critic([run], config, FitSettings(epochs=40, minibatch=15, held_out=0.5), report)
+    longer = fit_critic([run], config, FitSettings(epochs=8, minibatch=8, held_out=0.5), report)
     assert fitted.run.parts.critic is not None and fitted.run.parts.critic.value == "counterfactual"
     assert told[-1] > told[0]
     assert longer.ceilings == ()  # of single joint actions there is no second return
 
 
-def test_a_run_that_recorded_nothing_is_one_line(model: str, tmp_path: Path) -> None:
-    plain = settings(model, train={"environment_steps": 12, "episodes": 2})
-    Experiment(load_config(plain), tmp_path / "run").run()
+def test_a_run_that_recorded_nothing_is_one_line(run: Path, tmp_path: Path) -> None:
+    plain = shutil.copytree(run, tmp_path / "run")
+    (plain / "trees.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"no trees\.jsonl; .*train\.record: true"):
-        fit_critic([tmp_path / "run"], fit_config([RunFolder(tmp_path / "run")], algorithm="coma"))
+        fit_critic([plain], fit_config([RunFolder(plain)], algorithm="coma"))
 
 
 def test_an_algorithm_without_a_critic_is_one_line(run: Path) -> None:

@@ -26,14 +26,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"))
 
 
-def settings(model: str, frozen: bool, **train: Any) -> dict[str, Any]:
+def settings(model: str, frozen: bool) -> dict[str, Any]:
     return {
         "task": {"name": "notes", "horizon": 2, "items": 3},
         "algorithm": {"name": "collm_cc", "value_loss": {"frozen_targets": frozen}},
         "models": {"*": {"path": model, "learning_rate": 3e-2}},
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
         "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
-        "train": {"environment_steps": 24, "episodes": 6} | train,
+        "train": {"environment_steps": 12, "episodes": 6},
+        "evaluation": {"episodes": 1, "every": 1000},
         "run": {"device": "cpu"},
     }
 
@@ -47,9 +48,8 @@ def test_a_line_says_by_turn_what_the_update_s_values_left(
     assert updater is not None and updater.critic is not None
     values = updater.critic.values(trees)
     experiment.run()
-    lines = RunFolder(tmp_path / "run").critic_lines()
-    assert [line.iteration for line in lines] == [1, 2]
-    for turn in lines[0].turns:
+    (line,) = RunFolder(tmp_path / "run").critic_lines()
+    for turn in line.turns:
         told = np.array(
             [
                 (tree.returns(1.0)[turn.turn + 1], by_agent[agent][turn.turn])
@@ -65,20 +65,16 @@ def test_a_line_says_by_turn_what_the_update_s_values_left(
             float(np.mean((returns - guesses) ** 2)), rel=1e-4
         )
     # six episodes of three items: two of each, so three degrees of freedom at the first turn
-    assert [turn.freedom for turn in lines[0].turns] == [3, 0]
-    assert sum(number for _, _, number in lines[0].calibration) == 24
+    assert [turn.freedom for turn in line.turns] == [3, 0]
+    assert sum(number for _, _, number in line.calibration) == 24
 
 
 def test_a_resumed_run_has_one_line_for_each_update(model: str, tmp_path: Path) -> None:
     config = settings(model, True)
     Experiment(load_config(config), tmp_path / "run").run()
     path = tmp_path / "run" / "critic.jsonl"
-    path.write_text(
-        path.read_text()
-        + path.read_text().splitlines()[-1].replace('"iteration": 2', '"iteration": 3')
-        + "\n"
-    )
-    longer = load_config(config, {"train.environment_steps": 48})
+    later = path.read_text().splitlines()[-1].replace('"iteration": 1', '"iteration": 2')
+    path.write_text(f"{path.read_text()}{later}\n")
+    longer = load_config(config, {"train.environment_steps": 24})
     Experiment(longer, tmp_path / "run", resume=True).run()
-    lines = RunFolder(tmp_path / "run").critic_lines()
-    assert [line.iteration for line in lines] == [1, 2, 3, 4]
+    assert [line.iteration for line in RunFolder(tmp_path / "run").critic_lines()] == [1, 2]

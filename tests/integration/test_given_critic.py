@@ -24,9 +24,9 @@ from colearn.runs.record import RunFolder, read_run
 from colearn.runs.record.checksums import write_checksums
 from colearn.training.load_team import load_team
 from colearn.training.loop import Experiment
-from colearn.training.update.build_updater import build_updater
 
 TEAM = NetworkKey("critic", "team")
+DC = {"name": "collm_dc"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,6 +50,7 @@ def settings(model: str, **changes: Any) -> dict[str, Any]:
         "agents": {"*": {"sampling": {"max_tokens": 6}}},
         "critic": {"path": model, "learning_rate": 3e-2, "baseline": "none"},
         "train": {"environment_steps": 8, "episodes": 2},
+        "evaluation": {"episodes": 1, "every": 1000},
         "run": {"device": "cpu", "seed": 1},
     } | changes
 
@@ -64,6 +65,23 @@ def run(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
     return export_critics(run, tmp_path_factory.mktemp("kept"))["team"]
+
+
+@pytest.fixture(scope="module")
+def with_means(tmp_path_factory: pytest.TempPathFactory, model: str) -> tuple[Path, Path]:
+    """A run with means by item, and its critic."""
+    folder = tmp_path_factory.mktemp("with_means")
+    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
+    Experiment(load_config(settings(model, critic=critic)), folder / "run").run()
+    return folder / "run", export_critics(folder / "run", folder / "kept")["team"]
+
+
+@pytest.fixture(scope="module")
+def by_agent(tmp_path_factory: pytest.TempPathFactory, model: str) -> dict[str, Path]:
+    """The critics of a run of `collm_dc`."""
+    folder = tmp_path_factory.mktemp("by_agent")
+    Experiment(load_config(settings(model, algorithm=DC)), folder / "run").run()
+    return export_critics(folder / "run", folder / "kept")
 
 
 def given(model: str, kept: Path, **changes: Any) -> dict[str, Any]:
@@ -87,38 +105,30 @@ def test_a_run_starts_from_the_weights_and_the_head_that_were_kept(
         assert torch.equal(tensor, expected[name]), name
 
 
-def test_a_run_goes_on_from_the_means_by_item_of_its_critic(model: str, tmp_path: Path) -> None:
-    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
-    Experiment(load_config(settings(model, critic=critic)), tmp_path / "run").run()
-    means = RunFolder(tmp_path / "run").checkpoints.choose().progress.item_means
-    kept = export_critics(tmp_path / "run", tmp_path / "out")["team"]
-    updater = build_updater(load_team(load_config(given(model, kept))))
-    assert updater is not None and updater.item_baseline
-    assert updater.item_means.state == means != {}
-
-
-def test_a_checkpoint_before_the_first_update_has_the_means_of_a_given_critic(
-    model: str, tmp_path: Path
+def test_a_run_starts_from_the_means_by_item_of_its_critic_and_keeps_them_in_its_first_checkpoint(
+    model: str, with_means: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    critic = {"path": model, "learning_rate": 3e-2, "baseline": "item"}
-    Experiment(load_config(settings(model, critic=critic)), tmp_path / "run").run()
-    kept = export_critics(tmp_path / "run", tmp_path / "out")["team"]
+    run, kept = with_means
+    means = RunFolder(run).checkpoints.choose().progress.item_means
     config = load_config(given(model, kept))
     with Experiment(config, tmp_path / "next") as begun:
         begun.evaluate()
     resumed = Experiment(config, tmp_path / "next", resume=True)
     assert resumed.progress.iteration == 0
-    (one, other) = (one.updater.item_means.state for one in (begun, resumed))
-    assert one == other != {}
+    assert begun.updater is not None and resumed.updater is not None
+    assert begun.updater.item_baseline
+    assert begun.updater.item_means.state == resumed.updater.item_means.state == means != {}
 
 
-def test_critics_with_and_without_means_by_item_are_one_line(model: str, tmp_path: Path) -> None:
-    algorithm = {"name": "collm_dc"}
-    Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()
-    folders = export_critics(tmp_path / "run", tmp_path / "out")
-    manifest = read_critic(folders["ada"], "ada")
-    manifest.model_copy(update={"item_means": {"ada\x1f0": (1.0, 1.0)}}).write(folders["ada"])
-    config = given(model, tmp_path / "out", algorithm=algorithm)
+def test_critics_with_and_without_means_by_item_are_one_line(
+    model: str, by_agent: dict[str, Path], tmp_path: Path
+) -> None:
+    for agent, folder in by_agent.items():
+        shutil.copytree(folder, tmp_path / f"critic-{agent}")
+    manifest = read_critic(tmp_path / "critic-ada", "ada")
+    changed = manifest.model_copy(update={"item_means": {"ada\x1f0": (1.0, 1.0)}})
+    changed.write(tmp_path / "critic-ada")
+    config = given(model, tmp_path, algorithm=DC)
     with pytest.raises(ConfigError, match=r"^critic\.from: some critics of .* have means by item"):
         load_team(load_config(config))
 
@@ -135,13 +145,11 @@ def test_a_baseline_that_is_not_the_given_critic_s_is_one_line(
         load_team(config)
 
 
-def test_each_agent_is_given_the_critic_of_its_name(model: str, tmp_path: Path) -> None:
-    algorithm = {"name": "collm_dc"}
-    Experiment(load_config(settings(model, algorithm=algorithm)), tmp_path / "run").run()
-    folders = export_critics(tmp_path / "run", tmp_path / "out")
-    networks = load_team(load_config(given(model, tmp_path / "out", algorithm=algorithm)))
-    for agent, folder in folders.items():
-        head = networks.networks[NetworkKey("critic", agent)].head
+def test_each_agent_is_given_the_critic_of_its_name(model: str, by_agent: dict[str, Path]) -> None:
+    config = given(model, by_agent["ada"].parent, algorithm=DC)
+    networks = load_team(load_config(config)).networks
+    for agent, folder in by_agent.items():
+        head = networks[NetworkKey("critic", agent)].head
         assert torch.equal(head.linear.weight, load_file(folder / HEAD)["linear.weight"])
 
 
@@ -168,19 +176,13 @@ def test_a_frozen_critic_keeps_its_weights_and_is_centred_on_the_first_returns(
     assert all("ada/grad_norm" in line.metrics for line in updates)
 
 
-def test_a_critic_that_is_frozen_for_a_share_is_trained_after_it(
+def test_a_critic_that_is_frozen_for_a_share_is_trained_after_it_and_worth_both_budgets(
     model: str, kept: Path, tmp_path: Path
 ) -> None:
     config = given(model, kept, critic={"frozen": 0.5})
     Experiment(load_config(config), tmp_path / "run").run()
     updates = read_run(RunFolder(tmp_path / "run")).updates
     assert ["critic/value_loss" in line.metrics for line in updates] == [False, True]
-
-
-def test_a_critic_that_goes_on_is_worth_both_budgets(
-    model: str, kept: Path, tmp_path: Path
-) -> None:
-    Experiment(load_config(given(model, kept)), tmp_path / "run").run()
     folder = export_critics(tmp_path / "run", tmp_path / "out")["team"]
     assert read_critic(folder, "kept").joint_actions == 16
 

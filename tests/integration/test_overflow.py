@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from gateway_programs import REFUSED, gateway
@@ -16,8 +17,10 @@ from transformers import AutoConfig
 from colearn.config import load_config
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
+from colearn.estimate.lengths import overflows
 from colearn.estimate.table import estimate_tables
 from colearn.methods.credit.shared_reward import SharedReward
+from colearn.rollout.agents import AgentSpec
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
 from colearn.training.evaluation.played import mean_outcomes
@@ -95,7 +98,8 @@ def config_of(folder: Path, overrides=(), *, critic: int = 1024, actor: int = 80
         "models": {"*": {"path": short_model(folder / "actor", actor), "lora": {"rank": 2}}},
         "agents": {"*": {"sampling": {"max_tokens": 8}}},
         "critic": {"path": short_model(folder / "critic", critic, "llama")},
-        "train": {"environment_steps": 8, "episodes": 2},
+        "train": {"environment_steps": 4, "episodes": 2},
+        "evaluation": {"episodes": 1},
         "run": {"device": "cpu"},
     }
     return load_config(settings, overrides)
@@ -121,25 +125,25 @@ def test_a_run_that_must_not_truncate_stops(tmp_path):
         Experiment(config, tmp_path / "run").run()
 
 
-def text_of(config) -> str:
-    console = Console(width=400, record=True, file=io.StringIO())
-    console.print(estimate_tables(estimate(config)))
-    return console.export_text()
-
-
 @pytest.mark.parametrize(
-    ("setting", "then"),
-    [
-        ("truncate", "ends the episode"),
-        pytest.param("error", "stops the run", marks=pytest.mark.slow),
-    ],
+    ("limit", "then"), [("truncate", "ends the episode"), ("error", "stops the run")]
 )
-def test_a_dry_run_warns(tmp_path, monkeypatch, setting, then):
+def test_a_history_that_a_model_cannot_read_is_a_warning_of_the_dry_run(limit, then):
+    """80 tokens at the second turn; ben's model reads one more."""
+    played = SimpleNamespace(lengths=lambda: [{"ada": (9, 8), "ben": (9, 8)}, {"ada": (80, 8)}])
+    specs = {"ada": AgentSpec(positions=80), "ben": AgentSpec(positions=10)}
+    warnings = overflows([played], specs, {"ada": limit, "ben": limit})
+    assert warnings.keys() == {"agents.ada.overflow"}
+    told = f"a history may reach 80 tokens and its model reads 80: what does not fit {then};"
+    assert warnings["agents.ada.overflow"].startswith(told)
+
+
+def test_a_dry_run_prints_the_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(Notes, "legal_action", lambda *_: "owl")
-    text = text_of(config_of(tmp_path, [f"agents.*.overflow={setting}"]))
-    assert "agents.ada.overflow: a history may reach" in text
-    assert f"reads 80: what does not fit {then}" in text
-    assert "overflow" not in text_of(config_of(tmp_path / "long", actor=1024))
+    small = ["task.horizon=2", "algorithm.name=mareinforce", "critic=null"]
+    console = Console(width=400, record=True, file=io.StringIO())
+    console.print(estimate_tables(estimate(config_of(tmp_path, small, actor=40))))
+    assert "agents.ada.overflow: a history may reach" in console.export_text()
 
 
 def test_a_stream_longer_than_the_critic_reads_is_one_line(tmp_path):

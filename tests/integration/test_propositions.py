@@ -32,6 +32,7 @@ from colearn.training.learners.next_tokens import mark_states
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
+import propositions
 from _propositions_critics import converged, exact, expected_gradient, fresh
 from _propositions_estimators import (
     flat,
@@ -42,7 +43,7 @@ from _propositions_estimators import (
 )
 from _propositions_statistics import bias
 from _propositions_team import Team, credited, rows_of
-from propositions import calls, library_cosine
+from propositions import library_cosine
 
 LEVEL = 0.05
 FAMILY = 10
@@ -103,19 +104,33 @@ def test_an_estimate_is_the_sum_over_turns_of_the_mean_over_the_turns_joint_acti
     assert distance(estimate, np.concatenate(by_hand)) < EXACT
 
 
-@pytest.mark.parametrize(("samples", "trees"), [(1, 1000), (2, 600), (4, 200)])
-def test_k_sampling_without_a_baseline_is_unbiased(samples, trees):
-    team, shape = Team("two_step", 2), KaryTree(samples)
-    estimates = estimates_of(team, shape, trees, RawReturn(), per_turn_of(2))
-    result = bias(estimates, team.gradient, team.tested(shape, trees), seed=0)
+@pytest.fixture(scope="module")
+def pairs():
+    """400 trees of K = 2 on `two_step`: the team, which entries are tested, the samples, and the
+    trees."""
+    team, shape = Team("two_step", 2), KaryTree(2)
+    trees, _ = team.play(shape, 400, seed=0)
+    samples = samples_of(team, trees, [rows_of(team, tree) for tree in trees])
+    return team, team.tested(shape, 400), samples, credited(trees)
+
+
+def gradients_of(pairs, advantage):
+    team, _, samples, trees = pairs
+    worth = flat(samples, advantage(trees), team.agents)
+    return gradients(team, samples, worth, per_turn(samples, 2))
+
+
+def test_k_sampling_without_a_baseline_is_unbiased(pairs):
+    team, tested, _, _ = pairs
+    result = bias(gradients_of(pairs, RawReturn()), team.gradient, tested, seed=0)
     assert min(result.max_t_p, result.norm_p) > LEVEL / FAMILY
 
 
-def test_the_same_test_finds_that_the_group_mean_shortens_the_gradient_by_half():
-    team, shape = Team("two_step", 2), KaryTree(2)
-    estimates = estimates_of(team, shape, 400, GroupMean(), per_turn_of(2))
-    result = bias(estimates, team.gradient, team.tested(shape, 400), seed=0)
-    halved = bias(estimates, team.gradient / 2, team.tested(shape, 400), seed=0)
+def test_the_same_test_finds_that_the_group_mean_shortens_the_gradient_by_half(pairs):
+    team, tested, _, _ = pairs
+    estimates = gradients_of(pairs, GroupMean())
+    result = bias(estimates, team.gradient, tested, seed=0)
+    halved = bias(estimates, team.gradient / 2, tested, seed=0)
     assert result.max_t_p < LEVEL < halved.max_t_p
 
 
@@ -143,8 +158,9 @@ def test_with_equal_turns_the_librarys_update_is_the_papers_estimator_up_to_the_
     assert distance(2.0 * library, paper) < EXACT
 
 
-def test_generator_calls_are_those_of_proposition_4_3():
-    rows = calls()
+def test_generator_calls_are_those_of_proposition_4_3(monkeypatch):
+    monkeypatch.setattr(propositions, "LEVELS", (1, 2))
+    rows = propositions.calls()
     assert {row["shape"] for row in rows} == {"KaryTree", "Parallel", "Chain", "Cross"}
     assert [row for row in rows if row["counted"] != row["formula"]] == []
 

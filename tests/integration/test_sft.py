@@ -113,7 +113,7 @@ def test_each_agents_model_answers_as_taught(config: Config, tmp_path: Path) -> 
     ] * 4  # fmt: skip
     data = tmp_path / "dialogues.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    folders = fine_tune(config, data, tmp_path / "taught", epochs=40, learning_rate=1e-2, batch=4)
+    folders = fine_tune(config, data, tmp_path / "taught", epochs=12, learning_rate=2e-2, batch=4)
     assert folders == {agent: tmp_path / "taught" / agent for agent in ANSWERS}
     for agent, folder in folders.items():
         chat = ChatFormat(AutoTokenizer.from_pretrained(folder))
@@ -208,7 +208,7 @@ def test_a_tied_models_adapter_on_its_embeddings_is_merged_as_it_was_taught(
     data = tmp_path / "dialogues.jsonl"
     turn = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "abc"}]
     data.write_text("\n".join([json.dumps({"agent": "ada", "messages": turn})] * 4))
-    folders = fine_tune(config, data, tmp_path / "taught", epochs=40, learning_rate=5e-2, batch=4)
+    folders = fine_tune(config, data, tmp_path / "taught", epochs=12, learning_rate=5e-2, batch=4)
     chat = ChatFormat(AutoTokenizer.from_pretrained(folders["ada"]))
     network = AutoModelForCausalLM.from_pretrained(folders["ada"])
     ids = torch.tensor([chat.open("hello").tokens])

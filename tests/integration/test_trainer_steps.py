@@ -15,17 +15,18 @@ from colearn.algorithms.spiral_rae import SpiralRAE
 from colearn.contract import Credit
 from colearn.errors import ConfigError
 from colearn.methods.credit.shared_reward import SharedReward
+from colearn.runs.record import RunFolder
 from colearn.training.interruption import Interrupted
 from colearn.training.learners.learner import NetworkLearner
 from tests.helpers.reward_functions import matches
 from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
 
-FOUR = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 4}}
+SMALL = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 3}}
 
 
 def trainer(out: Path, **changes: Any) -> colearn.Trainer:
     return colearn.Trainer(
-        TEAM, "magrpo", models=TINY, data=ROWS, reward=matches, out=out, **{**FOUR, **changes}
+        TEAM, "magrpo", models=TINY, data=ROWS, reward=matches, out=out, **{**SMALL, **changes}
     )
 
 
@@ -42,18 +43,63 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trainer(tmp_path_factory.mktemp("whole") / "run").train().folder
 
 
-def test_steps_and_evaluations_equal_the_whole_run_bit_for_bit(whole: Path, tmp_path: Path) -> None:
-    with trainer(tmp_path / "run") as steps:
+def iterations(folder: RunFolder) -> list[int]:
+    """The iterations of a run's checkpoints."""
+    return [one.iteration for one in folder.checkpoints.all()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driven:
+    """What a program saw of a run that it drove to the end."""
+
+    folder: Path
+    evaluations: list[float]
+    """The return before each step and after the last; each state was evaluated twice."""
+    saved: tuple[list[int], list[int]]
+    """Iterations of the checkpoints after the first step, before and after `save`."""
+    refused: str
+    """The error of a step after the last."""
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    out = tmp_path_factory.mktemp("driven") / "run"
+    with trainer(out) as steps:
         seen = [steps.evaluate()["return"]]
         while not steps.over:
             steps.step()
             seen.append(steps.evaluate()["return"])
-    assert measured(tmp_path / "run") == measured(whole)
-    assert [v for _, v in colearn.Result(colearn.read_run(steps.record.folder)).curve()] == seen
-    mine, theirs = weights(tmp_path / "run"), weights(whole)
+            assert steps.evaluate()["return"] == seen[-1]
+            if steps.progress.iteration == 1:
+                before = iterations(steps.record.folder)
+                steps.save()
+                saved = before, iterations(steps.record.folder)
+        with pytest.raises(ConfigError) as refused:
+            steps.step()
+    return Driven(folder=out, evaluations=seen, saved=saved, refused=str(refused.value))
+
+
+def test_steps_and_evaluations_equal_the_whole_run_bit_for_bit(whole: Path, driven: Driven) -> None:
+    assert measured(driven.folder) == measured(whole)
+    record = colearn.Result(colearn.read_run(colearn.open_run(driven.folder)))
+    assert [value for _, value in record.curve()] == driven.evaluations
+    mine, theirs = weights(driven.folder), weights(whole)
     assert mine.keys() == theirs.keys() and len(mine) > 4
     assert all(mine[name].equal(theirs[name]) for name in mine)
-    assert colearn.open_run(tmp_path / "run").record().status == "finished"
+    assert colearn.open_run(driven.folder).record().status == "finished"
+
+
+def test_an_evaluation_of_one_state_is_made_once(driven: Driven) -> None:
+    lines = [line for line in measured(driven.folder) if line["kind"] == "evaluation"]
+    assert len(lines) == len(driven.evaluations)
+
+
+def test_save_writes_a_checkpoint_of_this_state(driven: Driven) -> None:
+    assert driven.saved == ([0], [0, 1])
+
+
+def test_a_step_behind_the_budget_is_one_line(driven: Driven) -> None:
+    assert driven.refused.startswith("train: no iteration is left; raise train.")
 
 
 def test_a_driven_run_that_is_left_early_is_resumed_by_train(whole: Path, tmp_path: Path) -> None:
@@ -65,27 +111,6 @@ def test_a_driven_run_that_is_left_early_is_resumed_by_train(whole: Path, tmp_pa
     assert measured(tmp_path / "run") == measured(whole)
 
 
-def test_an_evaluation_of_one_state_is_made_once(tmp_path: Path) -> None:
-    with trainer(tmp_path / "run") as steps:
-        assert steps.evaluate() == steps.evaluate()
-    assert [line["kind"] for line in measured(tmp_path / "run")] == ["evaluation"]
-
-
-def test_save_writes_a_checkpoint_of_this_state(tmp_path: Path) -> None:
-    with trainer(tmp_path / "run") as steps:
-        steps.step()
-        steps.save()
-        assert [one.iteration for one in steps.record.folder.checkpoints.all()] == [1]
-
-
-def test_a_step_behind_the_budget_is_one_line(tmp_path: Path) -> None:
-    with trainer(tmp_path / "run", train={"environment_steps": 2, "episodes": 1}) as steps:
-        while not steps.over:
-            steps.step()
-        with pytest.raises(ConfigError, match=r"^train: no iteration is left; raise train\."):
-            steps.step()
-
-
 def test_an_error_in_the_program_leaves_the_last_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), trainer(tmp_path / "run") as steps:
         steps.step()
@@ -94,7 +119,7 @@ def test_an_error_in_the_program_leaves_the_last_checkpoint(tmp_path: Path) -> N
         raise ZeroDivisionError
     run = colearn.open_run(tmp_path / "run")
     assert run.record().status == "interrupted"
-    assert [one.iteration for one in run.checkpoints.all()] == [1]
+    assert iterations(run) == [1]
 
 
 def test_a_run_knows_nothing_of_another_run_of_the_same_algorithm_object(tmp_path: Path) -> None:

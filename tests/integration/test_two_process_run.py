@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 pytestmark = pytest.mark.slow
 
 SETTINGS = [
-    "--set=train.environment_steps=64",
+    "--set=train.environment_steps=32",
     "--set=train.token_budget=600",
     "--set=evaluation.every=1",
     "--set=run.device=cpu",

@@ -17,19 +17,17 @@ TRAINED = ("policy", "value", "unreached", "mixed", "alone", "team", "accumulate
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("two")
-    launch(2, out, "local,plain", *TRAINED, "shared", "bad_loss", "bad_gradient", "resumed")
+    launch(2, out, "local", *TRAINED, "shared", "bad_loss", "bad_gradient", "resumed")
     return out
 
 
-@pytest.mark.parametrize("learner", ["local", "plain"])
 @pytest.mark.parametrize("case", TRAINED)
-def test_two_processes_train_as_one_does(two: Path, case: str, learner: str) -> None:
-    """Whatever optimiser the learner has."""
-    alone = CASES[case](maker(learner))
+def test_two_processes_train_as_one_does(two: Path, case: str) -> None:
+    alone = CASES[case](maker("local"))
     for rank in (0, 1):
-        assert apart(result_of(two, learner, case, rank), alone) < 1e-6
-        assert same_log(result_of(two, learner, case, rank), alone, 1e-5)
-    assert apart(result_of(two, learner, case, 0), result_of(two, learner, case, 1)) == 0.0
+        assert apart(result_of(two, "local", case, rank), alone) < 1e-6
+        assert same_log(result_of(two, "local", case, rank), alone, 1e-5)
+    assert apart(result_of(two, "local", case, 0), result_of(two, "local", case, 1)) == 0.0
 
 
 def test_each_process_takes_a_part_and_all_know_the_whole(two: Path) -> None:
