@@ -15,10 +15,7 @@ objectives = pytest.importorskip("torchrl.objectives", reason="torchrl is the re
 
 CLOSE = 1e-5
 ACTIONS = 24
-CLIPS = {
-    "symmetric": (0.2, {"clip": 0.2}),
-    "asymmetric": ((0.1, 0.3), {"clip": 0.1, "clip_high": 0.3}),
-}
+CLIP = {"clip": 0.1, "clip_high": 0.3}
 
 
 class Stated(Distribution):
@@ -34,7 +31,7 @@ class Stated(Distribution):
         return self.logprob
 
 
-def torchrl_loss(logprobs, old, advantages, clip):
+def torchrl_loss(logprobs, old, advantages):
     """Value, gradient by log-probability and clip fraction; [N] each, a mean over N."""
     actor = nn.ProbabilisticTensorDictSequential(
         nn.TensorDictModule(torch.nn.Identity(), in_keys=["observation"], out_keys=["logprob"]),
@@ -43,7 +40,7 @@ def torchrl_loss(logprobs, old, advantages, clip):
         ),
     )
     loss = objectives.ClipPPOLoss(
-        actor, None, clip_epsilon=clip, entropy_bonus=False, critic_coeff=None
+        actor, None, clip_epsilon=(0.1, 0.3), entropy_bonus=False, critic_coeff=None
     )
     logprobs = logprobs.clone().requires_grad_()
     result = loss(
@@ -90,25 +87,21 @@ def drawn():
     return moved, old, torch.randn(ACTIONS, generator=generator), action_of
 
 
-@pytest.mark.parametrize("case", CLIPS.values(), ids=CLIPS)
-def test_the_token_loss_is_that_of_torchrl_with_a_token_for_an_action(drawn, case):
+def test_the_token_loss_is_that_of_torchrl_with_a_token_for_an_action(drawn):
     logprobs, old, advantages, action_of = drawn
-    theirs, expected, outside = torchrl_loss(logprobs, old, advantages[action_of], case[0])
-    loss = PolicyGradient(ratio="token", reduction="token_mean", **case[1])
+    theirs, expected, outside = torchrl_loss(logprobs, old, advantages[action_of])
+    loss = PolicyGradient(ratio="token", reduction="token_mean", **CLIP)
     ours, our_gradient, metrics = our_loss(loss, logprobs, old, advantages, action_of)
     assert 0.1 < metrics["clip_fraction"] < outside
     assert ours == pytest.approx(theirs, abs=CLOSE)
     assert float((our_gradient - expected).abs().max()) < CLOSE
 
 
-@pytest.mark.parametrize("case", CLIPS.values(), ids=CLIPS)
-def test_the_sequence_loss_is_that_of_torchrl_with_a_response_for_an_action(drawn, case):
+def test_the_sequence_loss_is_that_of_torchrl_with_a_response_for_an_action(drawn):
     logprobs, old, advantages, action_of = drawn
     summed, before = (torch.zeros(ACTIONS).index_add(0, action_of, x) for x in (logprobs, old))
-    theirs, expected, _ = torchrl_loss(summed, before, advantages, case[0])
-    ours, gradient, metrics = our_loss(
-        PolicyGradient(**case[1]), logprobs, old, advantages, action_of
-    )
+    theirs, expected, _ = torchrl_loss(summed, before, advantages)
+    ours, gradient, metrics = our_loss(PolicyGradient(**CLIP), logprobs, old, advantages, action_of)
     assert metrics["clip_fraction"] > 0.1
     assert ours == pytest.approx(theirs, abs=CLOSE)
     assert float((gradient - expected[action_of]).abs().max()) < CLOSE
