@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from credited import credited
+from hand_gradients import reinforce
 from local_learners import gradients, local_learner, relative
-from tiny import Notes, branch_parts, byte_tokenizer, cast, play, save_model, tiny_model
+from tiny import Notes, branch_parts, cast, play, register, save_model, tiny_model
 from updates import new_critics, new_updater, value_gradients, value_network
 
 from colearn.algorithms.collm_cc import CoLLMCC
@@ -22,16 +23,15 @@ from colearn.contract.algorithm import ValueLoss
 from colearn.contract.types import Action
 from colearn.methods.advantage.gae import GAE
 from colearn.methods.advantage.q_value import QValue
+from colearn.methods.advantage.raw_return import RawReturn
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.methods.critic.centralized import Centralized
-from colearn.methods.critic.decentralized import Decentralized
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.network import Network
 from colearn.rollout.agents import AgentSpec
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
-from colearn.training.learners.batch import evaluate, make_batch
-from colearn.training.learners.minibatch import UpdateSchedule
+from colearn.training.learners.batch import evaluate
 from colearn.training.load_team import load_team
 from colearn.training.update.build_updater import build_updater
 from colearn.training.update.objective import ActorObjective
@@ -89,15 +89,9 @@ def policy_gradient(network, rows, loss, budget):
 
 
 LOSSES = {
-    "plain": PolicyGradient(),
-    "token ratio": PolicyGradient(ratio="token"),
-    "token mean": PolicyGradient(reduction="token_mean"),
-    "clip": PolicyGradient(clip=0.2),
-    "token clip": PolicyGradient(ratio="token", reduction="token_mean", clip=0.1, clip_high=0.3),
-    "dual clip": PolicyGradient(clip=0.2, dual_clip=1.5),
-    "kl": PolicyGradient(kl=0.1),
-    "entropy": PolicyGradient(entropy=0.05),
-    "all": PolicyGradient(ratio="token", clip=0.1, dual_clip=2.0, kl=0.1, entropy=0.05),
+    "of actions": PolicyGradient(),
+    "of tokens": PolicyGradient(ratio="token", reduction="token_mean", clip=0.1, clip_high=0.3),
+    "all terms": PolicyGradient(ratio="token", clip=0.1, dual_clip=2.0, kl=0.1, entropy=0.05),
 }
 
 
@@ -115,43 +109,6 @@ def test_the_policy_gradient_does_not_depend_on_the_micro_batches(stage, loss):
         assert others == pytest.approx(metrics, rel=1e-5, abs=1e-6)
 
 
-def test_the_policy_gradient_of_an_adapter_does_not_depend_on_the_micro_batches():
-    team = cast(lora={"ada": "one", "ben": "two"}, dtype=torch.float64)
-    rng = np.random.default_rng(0)
-    trees = play(Notes(), team)
-    rows = [scored(row, rng) for tree in trees for row in team.rows(tree, "ada")]
-    network = team.network("ada")
-    whole, _, _ = policy_gradient(network, rows, PolicyGradient(), 10_000)
-    parts, _, _ = policy_gradient(network, rows, PolicyGradient(), 1)
-    assert relative(whole, parts) < SAME
-    assert all(".one." in name for name in whole)
-
-
-def test_the_padding_token_changes_nothing(stage, monkeypatch):
-    team, _, rows = stage
-    network = Network(team.bases["ada"])
-    one, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
-    monkeypatch.setattr("colearn.training.learners.batch.PADDING", 40)
-    other, _, _ = policy_gradient(network, rows, PolicyGradient(), 100_000)
-    assert relative(one, other) == 0.0
-
-
-def test_a_minibatch_is_the_sum_of_its_rows(stage):
-    team, _, rows = stage
-    network = Network(team.bases["ada"])
-    parts = parts_of(PolicyGradient())
-    objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
-    learner = learner_of(network, budget=100_000)
-    learner.accumulate(rows, objective)
-    whole = gradients(learner)
-    added: dict[str, torch.Tensor] = {}
-    for row in rows:
-        learner.accumulate([row], objective)
-        for name, value in gradients(learner).items():
-            added[name] = added.get(name, 0.0) + value
-    assert relative(whole, added) < SAME
-
-
 def test_a_packed_tree_has_the_gradient_of_its_branches(stage):
     team, trees, _ = stage
     network = Network(team.bases["ada"])
@@ -167,40 +124,6 @@ def test_a_packed_tree_has_the_gradient_of_its_branches(stage):
     packed, _, _ = policy_gradient(network, rows(None), PolicyGradient(), 4096)
     apart, _, _ = policy_gradient(network, rows(1), PolicyGradient(), 4096)
     assert relative(packed, apart) < SAME
-
-
-def test_the_end_token_lies_in_its_span_and_is_trained(stage):
-    team, trees, rows = stage
-    end = byte_tokenizer().eos_token_id
-    ended = {
-        (number, agent, node.index)
-        for number, tree in enumerate(trees)
-        for node in tree.nodes
-        for agent, action in node.actions.items()
-        if action.finish == "end"
-    }
-    assert ended
-    for number, agent, node in ended:
-        (row,) = team.rows(trees[number], agent)
-        (span,) = [span for span in row.spans if span.node == node]
-        assert row.tokens[span.end - 1] == end
-    batch = make_batch(rows, CPU)
-    outputs = Network(team.bases["ada"])(batch)
-    logprobs = outputs.logprobs.detach().requires_grad_()
-    parts = parts_of(PolicyGradient())
-    objective = ActorObjective.of(parts.loss, parts.value_loss, rows)
-    loss, _ = objective(replace(outputs, logprobs=logprobs), batch)
-    loss.backward()
-    assert (batch.token_ids == end).sum() == len(ended)
-    assert (logprobs.grad[batch.token_ids == end] != 0).all()
-
-
-def test_observations_are_not_trained(stage):
-    _, _, rows = stage
-    for row in rows:
-        batch = make_batch([row], CPU)
-        inside = [i for span in row.spans for i in range(span.start, span.end)]
-        assert batch.token_ids.tolist() == [row.tokens[i] for i in inside]
 
 
 # --- against plain transformers ------------------------------------------------------------------
@@ -221,42 +144,24 @@ def one_step_gradients(updater, trees, names):
     return by_learner
 
 
-def reinforce(model, trees, agent, advantages, temperature):
-    """-(1/S) sum of A log pi(a|h), each history run through `model` on its own."""
-    loss, count = 0.0, 0
-    for number, tree in enumerate(trees):
-        for node in tree.nodes:
-            if agent not in node.actions:
-                continue
-            ids = list(tree.history(node.parent, agent).tokens)
-            action = node.actions[agent].tokens
-            logits = model(input_ids=torch.tensor([[*ids, *action]])).logits[0]
-            scores = (logits / temperature).log_softmax(-1)
-            places = range(len(ids), len(ids) + len(action))
-            logprob = sum(scores[i - 1, t] for i, t in zip(places, action, strict=True))
-            loss = loss - advantages[number][node.index][agent] * logprob
-            count += 1
-    (loss / count).backward()
-    return {f"model.{name}": parameter.grad.clone() for name, parameter in model.named_parameters()}
-
-
-@pytest.mark.parametrize("kind", ["qwen3", "llama", "gemma3"])
-@pytest.mark.parametrize("shape", [Chain(), KaryTree(2)], ids=["chain", "tree"])
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("qwen3", Chain()), ("llama", KaryTree(2)), ("gemma3", KaryTree(2))]
+)
 def test_a_policy_step_is_reinforce_written_by_hand(kind, shape):
     team = cast(kind=kind, shared=False, dtype=torch.float64, temperature=0.8)
     trees = play(Notes(ends=True), team, shape)
+    said = [action for tree in trees for node in tree.nodes for action in node.actions.values()]
+    assert {"end", "length"} <= {action.finish for action in said}, "end tokens are trained, too"
     learners = {a: learner_of(team.network(a), budget=300) for a in team.voices}
     parts = MAGRPO(rollout=KaryTree(2)).parts()
     if isinstance(shape, Chain):
-        from colearn.methods.advantage.raw_return import RawReturn
-
         parts = replace(parts, advantage=RawReturn())
     voices = {a: AgentSpec(model=a, sampling=Sampling(temperature=0.8)) for a in team.voices}
     by_agent = one_step_gradients(new_updater(parts, learners, specs=voices), trees, team.voices)
     advantages = parts.advantage(credited(trees))
     for number, agent in enumerate(team.voices):
         model = tiny_model(kind, seed=number, dtype=torch.float64)
-        by_hand = reinforce(model, trees, agent, advantages, 0.8)
+        by_hand = reinforce(model, trees, agent, advantages, temperature=0.8)
         assert relative(by_hand, by_agent[agent]) < 1e-5
 
 
@@ -271,7 +176,7 @@ def test_a_shared_model_gets_the_mean_over_both_agents_actions():
     ]
     advantages = parts.advantage(credited(trees))
     hands = [
-        reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages, 1.0)
+        reinforce(tiny_model(dtype=torch.float64), trees, agent, advantages)
         for agent in team.voices
     ]
     mean = {name: (hands[0][name] + hands[1][name]) / 2 for name in hands[0]}
@@ -287,11 +192,9 @@ def critics_of(critic, networks, *, budget=4096):
 
 
 VALUES = {
-    "td": (Centralized(), GAE(), ValueLoss()),
-    "gae": (Centralized(), GAE(lam=0.7), ValueLoss()),
+    "v": (Centralized(), GAE(lam=0.7), ValueLoss()),
     "q": (Centralized(value="q"), QValue(), ValueLoss()),
     "clip": (Centralized(), GAE(), ValueLoss(clip=0.05)),
-    "frozen": (Centralized(), GAE(), ValueLoss(frozen_targets=True)),
 }
 
 
@@ -314,8 +217,7 @@ def test_the_value_gradient_does_not_depend_on_the_micro_batches(stage, case):
         assert relative(one, other) < SAME
 
 
-@pytest.mark.parametrize("value", ["v", "q"])
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(("value", "sequential"), [("v", False), ("q", True)])
 def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequential):
     """The stream cut after each mark and unpacked, through transformers and the head alone."""
     team = cast()
@@ -345,71 +247,11 @@ def test_all_values_of_one_forward_are_those_of_separate_forwards(value, sequent
     assert read > len(trees)
 
 
-def test_values_of_different_turns_differ():
-    team = cast()
-    trees = play(Notes(), team)
-    critics = critics_of(Centralized(), {"team": value_network(5)})
-    for values in critics.values(trees):
-        turns = [v for v in values["ada"] if v is not None]
-        assert len(turns) == 3 and len({round(v, 4) for v in turns}) == 3
-
-
-def test_the_central_value_of_a_turn_changes_with_any_agents_text():
-    def values(clues):
-        trees = play(Notes(clues=(clues,)), cast(max_tokens=1), greedy=True)
-        return critics_of(Centralized(), {"team": network}).values(trees)[0]["ada"][0]
-
-    network = value_network(5)
-    assert len({values(("oak", "oak")), values(("elm", "oak")), values(("oak", "elm"))}) == 3
-
-
-def test_the_value_loss_at_every_turn_is_the_square_of_its_td_error():
-    team = cast()
-    trees = play(Notes(ends=True), team)
-    critics = critics_of(Centralized(), {"team": value_network(5)})
-    values, metrics = value_gradients(critics, GAE(), credited(trees, 0.9))
-    errors = []
-    for tree, by_agent in zip(trees, values, strict=True):
-        v = by_agent["ada"]
-        for before, after in pairwise(tree.nodes):
-            future = 0.0 if after.terminal else v[after.index]
-            errors.append((after.reward + 0.9 * future - v[before.index]) ** 2)
-    assert metrics["value_loss"] == pytest.approx(np.mean(errors), rel=1e-5)
-
-
-def test_a_central_critic_in_sequential_play_bootstraps_from_the_very_next_turn():
-    team = cast()
-    trees = play(Notes(sequential=True, horizon=4), team)
-    critics = critics_of(Centralized(), {"team": value_network(5)})
-    (values, *_) = critics.values(trees)
-    (advantages, *_) = GAE()(credited(trees), critics.values(trees))
-    (tree, *_) = trees
-    for before, after in pairwise(tree.nodes):
-        (agent,) = after.actions
-        future = 0.0 if after.terminal else values[agent][after.index]
-        expected = after.reward + future - values[agent][before.index]
-        assert advantages[after.index][agent] == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("advantage", [GAE(normalize=True), QValue(normalize=True)])
-def test_an_agent_has_an_advantage_only_where_it_acts(advantage):
-    team = cast()
-    trees = play(Notes(sequential=True, horizon=4), team)
-    value = "q" if isinstance(advantage, QValue) else "v"
-    critics = critics_of(Centralized(value=value), {"team": value_network(5)})
-    for tree, advantages in zip(
-        trees, advantage(credited(trees), critics.values(trees)), strict=True
-    ):
-        for node in tree.nodes:
-            assert advantages[node.index].keys() == node.actions.keys()
-
-
 @pytest.mark.parametrize(
-    ("algorithm", "readers"),
-    [(CoLLMCC(), ("team",)), (CoLLMDC(), ("ada", "ben"))],
+    ("algorithm", "readers", "epochs", "minibatch", "steps"),
+    [(CoLLMCC(), ("team",), 1, 3, 4), (CoLLMDC(), ("ada", "ben"), 2, 6, 4)],
     ids=["central", "decentral"],
 )
-@pytest.mark.parametrize(("epochs", "minibatch", "steps"), [(1, None, 1), (3, 3, 12), (2, 6, 4)])
 def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs, minibatch, steps):
     team = cast(shared=False)
     trees = play(Notes(), team)  # four episodes of three joint transitions
@@ -423,28 +265,6 @@ def test_a_critic_steps_once_for_each_joint_minibatch(algorithm, readers, epochs
     assert {learner.steps for learner in learners.values()} == {steps}
 
 
-def test_decentral_values_are_read_from_the_own_stream_only():
-    team = cast()
-    network = value_network(5)
-    networks = {"ada": network, "ben": network}
-
-    def values(clues):
-        trees = play(Notes(clues=(clues,)), team, greedy=True)
-        return critics_of(Decentralized(), networks).values(trees)[0]["ada"]
-
-    assert values(("oak", "oak")) == values(("oak", "fir and larch"))
-
-
-def test_a_minibatch_holds_every_episode_once_per_epoch():
-    """And holds about as many joint transitions as it is told."""
-    trees = play(Notes(items=7, ends=True), cast())
-    for cuts in UpdateSchedule(epochs=3, minibatch=4).minibatches(trees, seed=0, iteration=2):
-        assert sorted(number for cut in cuts for number in cut) == list(range(7))
-        sizes = [sum(len(trees[n].nodes) - 1 for n in cut) for cut in cuts]
-        assert max(sizes) <= 4 + 3, "an episode has three turns at most"
-        assert len(cuts) > 1
-
-
 # --- who shares what -----------------------------------------------------------------------------
 
 SHARING = {
@@ -454,11 +274,10 @@ SHARING = {
 }
 
 
-@pytest.mark.parametrize("sharing", SHARING)
-@pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full weights", "lora"])
+@pytest.mark.parametrize(
+    ("sharing", "lora"), [("partial", None), ("full", {"rank": 2}), ("none", {"rank": 2})]
+)
 def test_models_train_whoever_shares_them(tmp_path, monkeypatch, sharing, lora):
-    from tiny import register
-
     register(monkeypatch, notes="tiny:Notes")
     agents, played = SHARING[sharing]
     paths = {

@@ -16,8 +16,6 @@ from colearn.config import Config, OptimizerSettings, resolve
 from colearn.contract import NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.host import one_by_one
-from colearn.errors import ConfigError
-from colearn.estimate import estimate
 from colearn.estimate.architecture import Architectures
 from colearn.estimate.work import plan_updates
 from colearn.models.network import Network
@@ -133,12 +131,3 @@ def test_the_dry_run_counts_a_critics_own_epochs(team: dict[str, Any]) -> None:
     often, once = tokens(epochs=3), tokens()
     assert often[TEAM] == 3 * once[TEAM] > 0
     assert often[NetworkKey("actor", "ada")] == once[NetworkKey("actor", "ada")]
-
-
-@pytest.mark.parametrize("check", [load_team, estimate], ids=["run", "dry run"])
-def test_own_epochs_are_refused_where_the_critic_gives_new_advantages_in_each_joint_minibatch(
-    team: dict[str, Any], check: Any
-) -> None:
-    recomputed = {"name": "collm_cc", "value_loss": {"frozen_targets": False}}
-    with pytest.raises(ConfigError, match=r"^critic\.epochs: .*value_loss\.frozen_targets"):
-        check(Config.model_validate(team | {"algorithm": recomputed}))

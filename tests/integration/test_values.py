@@ -11,7 +11,14 @@ import pytest
 import torch
 from local_learners import Recorder, local_learner, relative
 from tiny import Cast, Notes, cast, play, tiny_model
-from updates import head_of, new_critics, new_updater, value_gradients, value_network
+from updates import (
+    head_of,
+    new_critics,
+    new_updater,
+    passes_of,
+    value_gradients,
+    value_network,
+)
 
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.collm_dc import CoLLMDC
@@ -77,17 +84,9 @@ def stage() -> Stage:
 
 def advantages_of(updater: Updater, agent: str, trees: Sequence[Tree[Any]]) -> list[dict[int, Any]]:
     """What an agent's rows hold in each step, by the episode."""
-    advantages: list[dict[int, Any]] = []
-    learner = updater.actors.learners[agent]
-    real = learner.accumulate
-
-    def noted(rows: Any, objective: Any) -> Any:
-        advantages.append({row.tree: row.advantages for row in rows})
-        return real(rows, objective)
-
-    learner.accumulate = noted  # type: ignore[method-assign]
+    passes = passes_of(updater.actors.learners[agent])
     updater.update(trees, 0)
-    return advantages
+    return [{row.tree: row.advantages for row in one.rows} for one in passes]
 
 
 # --- a head on the actor -------------------------------------------------------------------------

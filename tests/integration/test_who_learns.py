@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 from credited import credited
-from local_learners import Gradients, Recorder, local_learner, relative
+from hand_gradients import reinforce
+from local_learners import Recorder, local_learner, relative
 from tiny import Notes, cast, play, register, save_model, tiny_model
 from updates import new_updater
 
 from colearn.config import Config, OptimizerSettings
 from colearn.contract import Advantage, AgentValues, Episodes, NetworkKey, NodeAdvantages, Parts
-from colearn.contract.types import Tree
 from colearn.methods.advantage.raw_return import RawReturn
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.methods.loss.policy_gradient import PolicyGradient
@@ -111,25 +111,6 @@ class _Of(Advantage):
         ]
 
 
-def by_hand(trees: Sequence[Tree[Any]], agent: str, model: Any, by_tree: Any) -> Gradients:
-    """-(1/S) sum of A log pi over the S actions of `agent` that have an advantage."""
-    loss, count = torch.zeros((), dtype=torch.float64), 0
-    for tree, advantages in zip(trees, by_tree, strict=True):
-        for node in tree.nodes:
-            if agent not in advantages[node.index]:
-                continue
-            ids = list(tree.history(node.parent or 0, agent).tokens)
-            action = node.actions[agent].tokens
-            logits = model(input_ids=torch.tensor([[*ids, *action]])).logits[0]
-            scores = logits.log_softmax(-1)
-            places = range(len(ids), len(ids) + len(action))
-            logprob = sum(scores[i - 1, t] for i, t in zip(places, action, strict=True))
-            loss = loss - advantages[node.index][agent] * logprob
-            count += 1
-    (loss / count).backward()
-    return {f"model.{n}": p.grad.clone() for n, p in model.named_parameters()}
-
-
 def test_actions_in_the_middle_of_a_tree_can_be_left_out() -> None:
     team = cast(shared=False, dtype=torch.float64)
     trees = play(Notes(horizon=2, items=2), team, KaryTree(2))
@@ -138,7 +119,8 @@ def test_actions_in_the_middle_of_a_tree_can_be_left_out() -> None:
     metrics = updater.update(trees, 0)
     advantages = part(credited(trees))
     for number, agent in enumerate(("ada", "ben")):
-        expected = by_hand(trees, agent, tiny_model(seed=number, dtype=torch.float64), advantages)
+        model = tiny_model(seed=number, dtype=torch.float64)
+        expected = reinforce(model, trees, agent, advantages)
         assert relative(expected, learners[agent].recorded) < 1e-5
     # two trees of 2 + 4 joint actions of two agents, three of them left out in each
     assert metrics["advantage/actions"] == 2 * (6 * 2 - 3)
@@ -168,7 +150,7 @@ def test_who_sat_in_a_seat_learns_from_what_was_said_there() -> None:
     for number, agent in enumerate(("ada", "ben")):
         other = "ben" if agent == "ada" else "ada"
         halves = [
-            by_hand([tree], seat, tiny_model(seed=number, dtype=torch.float64), [advantages])
+            reinforce(tiny_model(seed=number, dtype=torch.float64), [tree], seat, [advantages])
             for tree, seat, advantages in zip(trees, (agent, other), by_tree, strict=True)
         ]
         mean = {name: (halves[0][name] + halves[1][name]) / 2 for name in halves[0]}
@@ -186,8 +168,8 @@ def test_what_a_program_says_never_enters_an_update() -> None:
     metrics = updater.update(trees, 0)
     assert learners["ben"].recorded is None
     assert not any(key.startswith("ben/") for key in metrics)
-    by_tree = RawReturn()(credited(trees))
-    expected = by_hand(trees, "ada", tiny_model(seed=0, dtype=torch.float64), by_tree)
+    advantages = RawReturn()(credited(trees))
+    expected = reinforce(tiny_model(seed=0, dtype=torch.float64), trees, "ada", advantages)
     assert relative(expected, learners["ada"].recorded) < 1e-5
 
 

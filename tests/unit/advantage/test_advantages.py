@@ -142,42 +142,6 @@ def test_a_trace_adds_the_mean_of_the_childrens_advantages():
     assert list(targets)[:3] == [5.0 - 1.75, 3.0 + 1.0, 1.0 + 1.0]
 
 
-def test_the_ends_of_the_trace_are_the_td_error_and_monte_carlo():
-    values = [team(FORK_VALUES)]
-    episodes = credited([FORK], 0.5)
-    one_step = GAE(lam=1.0, steps=1)(episodes, values)
-    assert GAE(lam=0.0)(episodes, values) == one_step
-    assert GAE(lam=0.0, steps=3)(episodes, values) == one_step
-    returns = FORK.returns(0.5)
-    assert of(GAE(lam=1.0)(episodes, values)[0]) == [
-        returns[node.index] - FORK_VALUES[node.parent] for node in FORK.nodes[1:]
-    ]
-
-
-def test_a_trace_on_a_chain_is_the_gae_of_torchrl():
-    functional = pytest.importorskip(
-        "torchrl.objectives.value.functional", reason="torchrl is the reference implementation"
-    )
-    import torch
-
-    rewards, values = [0.3, -1.0, 2.0, 0.7], [0.5, 0.1, -0.4, 1.2]
-    done = torch.tensor([False, False, False, True])[:, None]
-    expected, target = functional.generalized_advantage_estimate(
-        gamma=0.9,
-        lmbda=0.8,
-        state_value=torch.tensor(values, dtype=torch.float64)[:, None],
-        next_state_value=torch.tensor([*values[1:], 55.0], dtype=torch.float64)[:, None],
-        reward=torch.tensor(rewards, dtype=torch.float64)[:, None],
-        done=done,
-        terminated=done,
-    )
-    part, given = GAE(lam=0.8), [team((*values, None))]
-    episodes = credited([chain(rewards)], 0.9)
-    assert of(part(episodes, given)[0]) == pytest.approx(expected[:, 0].tolist())
-    ours = part.targets(episodes, given)[0]["alice"][:4]
-    assert list(ours) == pytest.approx(target[:, 0].tolist())
-
-
 TURNS = chain([1.0, 2.0, 4.0], acting={0: ("alice",), 1: ("bob",), 2: ("alice",)})
 """Alice, then Bob, then Alice."""
 TURN_VALUES = {"alice": (10.0, None, 30.0, None), "bob": (None, 20.0, None, None)}
@@ -437,40 +401,13 @@ def test_the_clip_also_bounds_group_advantages():
         (lambda: GAE(lam=2.0), "lam"),
         (lambda: GAE(steps=0), "steps"),
         (lambda: QValue(baseline="mean"), "baseline"),
-    ],
-)
-def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
-    with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+; [^\n]+$"):
-        make()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: GAE(lam=0.0, steps=1, clip=0.01, expectile=0.001),
-        lambda: GAE(lam=1.0, expectile=0.999),
-        lambda: Heterogeneous(size=2, clip=0.01),
-        lambda: RoleBaseline(decay=0.0),
-        lambda: TokenGAE(gamma=0.0, lam=0.0, clip=0.01),
-        lambda: TokenGAE(gamma=1.0, lam=1.0),
-    ],
-)
-def test_what_lies_within_the_bounds_is_taken(make):
-    make()
-
-
-@pytest.mark.parametrize(
-    ("make", "field"),
-    [
-        (lambda: GAE(lam=-0.1), "lam"),
         (lambda: Heterogeneous(size=1), "size"),
         (lambda: RoleBaseline(decay=1.0), "decay"),
         (lambda: TokenGAE(gamma=-0.1), "gamma"),
-        (lambda: QValue(clip=0.0), "clip"),
     ],
 )
-def test_what_lies_beyond_them_is_not(make, field):
-    with pytest.raises(ConfigError, match=rf"^{field}: "):
+def test_a_bad_setting_is_one_line_that_names_the_field(make, field):
+    with pytest.raises(ConfigError, match=rf"^{field}: [^\n]+$"):
         make()
 
 

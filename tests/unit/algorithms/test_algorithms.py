@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import pytest
@@ -149,11 +148,6 @@ def test_only_grpo_divides_by_the_deviation():
     assert (parts.loss.ratio, parts.loss.clip) == ("token", 0.2)
 
 
-def test_global_information_can_be_off():
-    assert not build("collm_cc", critic={"global_info": False}).parts().critic.global_info
-    assert not build("collm_dc", critic={"global_info": False}).parts().critic.global_info
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "field"),
     [
@@ -198,9 +192,3 @@ def test_python_users_get_the_same_errors(name, settings):
     key = {"critic": "advantage", "rollout": r"rollout\.k"}.get(key := next(iter(settings)), key)
     with pytest.raises(ConfigError, match=rf"^{key}: [^\n]+; [^\n]+$"):
         algorithm_class(name)(**settings).checked_parts()
-
-
-def test_an_algorithm_is_a_value():
-    cls = algorithm_class("magrpo")
-    assert cls() == cls()
-    assert dataclasses.replace(cls(), rollout=KaryTree(2)).parts().rollout == KaryTree(2)

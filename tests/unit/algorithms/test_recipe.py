@@ -15,8 +15,7 @@ from colearn.contract import ValueLoss
 from colearn.contract.rows import ActionTokens, Mark, Outputs, Piece, Row
 from colearn.errors import CheckpointError, ConfigError
 from colearn.methods.advantage.gae import GAE
-from colearn.methods.advantage.group_baseline import GroupExpectile, GroupMean
-from colearn.methods.advantage.turn_weights import path_weights
+from colearn.methods.advantage.group_baseline import GroupExpectile
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.models.network import ValueHead
 from colearn.training.learners.batch import make_batch
@@ -58,14 +57,6 @@ def test_an_expectile_comes_to_the_mean_over_its_share_of_the_budget(part, level
     levels = [getattr(optimistic.at(done), level) for done in (0.0, 0.25, 0.5, 0.9)]
     assert levels == pytest.approx([0.9, 0.7, 0.5, 0.5])
     assert getattr(part(**{level: 0.9}).at(0.9), level) == 0.9
-
-
-@pytest.mark.parametrize(("part", "level"), HOPEFUL)
-def test_an_expectile_for_deterministic_rewards_is_the_mean_for_random_ones(part, level):
-    asking = part(**{level: 0.9}, anneal_fraction=0.5, if_deterministic=True)
-    assert getattr(asking.risk_neutral(), level) == 0.5
-    assert getattr(asking.at(0.25).risk_neutral(), level) == 0.5
-    assert getattr(part(**{level: 0.9}).risk_neutral(), level) == 0.9
 
 
 @pytest.mark.parametrize("part", [PolicyGradient, *(part for part, _ in HOPEFUL)])
@@ -358,30 +349,3 @@ def test_minibatches_of_episodes_are_as_many_however_early_episodes_end():
         trees = [tree([(node, 0.0) for node in range(count)]) for count in turns]
         assert [len(cut) for cut in minibatches(trees, 64, range(128), "episodes")] == [64, 64]
     assert [len(cut) for cut in minibatches(trees[:100], 64, range(100), "episodes")] == [50, 50]
-
-
-def test_a_turn_weighs_alike_in_trees_that_end_early():
-    # two turns of two joint actions each; and a tree whose two actions both end the episode
-    whole = tree([(0, 0.0), (0, 0.0), (1, 0.0), (1, 0.0), (2, 0.0), (2, 0.0)])
-    short = tree([(0, 0.0), (0, 0.0)])
-    long_weights, short_weights = path_weights([whole, short])
-    # path probabilities 1/2 and 1/4; their mean over all eight joint actions is 3/8
-    assert long_weights == pytest.approx([0.0, 4 / 3, 4 / 3, *[2 / 3] * 4])
-    assert short_weights == pytest.approx([0.0, 4 / 3, 4 / 3])
-    assert sum(long_weights[1:3]) == pytest.approx(sum(long_weights[3:]))
-
-
-def credited(grown):
-    rewards = tuple(dict.fromkeys(grown.agents, node.reward) for node in grown.nodes)
-    return grown.credited(rewards)
-
-
-def test_a_normalised_group_advantage_has_unit_deviation_over_the_iteration():
-    episodes = [credited(tree([(0, 0.0), (0, 4.0)])), credited(tree([(0, 1.0), (0, 1.0)]))]
-    plain = GroupMean()(episodes)
-    assert [at["alice"] for at in plain[0][1:]] == [-2.0, 2.0]
-    advantages = GroupMean(normalize=True)(episodes)
-    # -2, 2, 0, 0: mean 0, deviation the root of 2
-    assert [at["bob"] for one in advantages for at in one[1:]] == pytest.approx(
-        [-(2**0.5), 2**0.5, 0.0, 0.0], abs=1e-5
-    )

@@ -277,64 +277,6 @@ def test_the_dual_clip_leaves_good_actions_alone():
     assert value == pytest.approx((6.0 - 0.5) / 2)
 
 
-def test_the_clipped_objective_is_that_of_torchrl():
-    objectives = pytest.importorskip("torchrl.objectives", reason="torchrl is the reference")
-    from tensordict import TensorDict
-    from tensordict.nn import (
-        NormalParamExtractor,
-        ProbabilisticTensorDictModule,
-        ProbabilisticTensorDictSequential,
-        TensorDictModule,
-    )
-    from torchrl.modules import IndependentNormal, ValueOperator
-
-    torch.manual_seed(0)
-    actor = ProbabilisticTensorDictSequential(
-        TensorDictModule(
-            torch.nn.Sequential(torch.nn.Linear(3, 2), NormalParamExtractor()),
-            in_keys=["observation"],
-            out_keys=["loc", "scale"],
-        ),
-        ProbabilisticTensorDictModule(
-            in_keys=["loc", "scale"],
-            out_keys=["action"],
-            distribution_class=IndependentNormal,
-            return_log_prob=True,
-        ),
-    )
-    observation, action = torch.randn(64, 3), torch.randn(64, 1)
-    with torch.no_grad():
-        scores = actor.get_dist(TensorDict({"observation": observation}, [64])).log_prob(action)
-    old, advantages = scores + 0.4 * torch.randn(64), torch.randn(64, 1)
-    reference = objectives.ClipPPOLoss(
-        actor,
-        ValueOperator(torch.nn.Linear(3, 1), in_keys=["observation"]),
-        clip_epsilon=0.2,
-        entropy_bonus=False,
-    )
-    data = TensorDict(
-        {"observation": observation, "action": action, "advantage": advantages},
-        [64],
-    )
-    data[reference.tensor_keys.sample_log_prob] = old
-    data["value_target"] = torch.zeros(64, 1)
-    expected = reference(data)["loss_objective"].item()
-    ours, _ = PolicyGradient(clip=0.2)(
-        PolicyBatch(
-            logprobs=scores,
-            action_of=torch.arange(64),
-            advantages=advantages[:, 0],
-            old_logprobs=old,
-            behaviour=old,
-            ref_logprobs=None,
-            entropy=None,
-            total_samples=64,
-            total_tokens=64,
-        )
-    )
-    assert ours.item() == pytest.approx(expected, abs=1e-6)
-
-
 def test_the_divergence_to_the_reference_is_k3_per_token():
     ref = OLD + torch.tensor([0.0, 0.5, 0.0, -0.5, 0.0])
     loss = PolicyGradient(kl=0.1)
@@ -713,15 +655,6 @@ def test_a_mask_keeps_the_ratios_on_its_bounds():
         )
     )
     assert metrics["mask_fraction"] == 0.0
-
-
-def test_a_clip_learns_where_a_mask_does_not():
-    """A > 0 with a ratio that has fallen, and A < 0 with one that has risen."""
-    ratios = torch.tensor([0.5, 0.5, 1.5, 1.5, 1.5])
-    _, by_clip, _ = gradient(PolicyGradient(ratio="token", clip=0.2), OLD + ratios.log())
-    _, by_mask, _ = gradient(PolicyGradient(ratio="token", mask=0.2), OLD + ratios.log())
-    assert by_clip == pytest.approx([-0.5, -0.5, 0.75, 0.75, 0.75])
-    assert by_mask == [0.0] * 5
 
 
 def test_a_mask_drops_whole_actions_where_the_ratio_is_that_of_a_sequence():
