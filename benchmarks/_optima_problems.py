@@ -50,8 +50,7 @@ PROBLEMS = {
     )
 }
 """The last two were never tuned on: each was run once, with what the others had settled. `luck` is
-for benchmarks of critics: one agent observes luck, which the recipe's optimism does not fit and
-`if_deterministic` does not find, as rewards follow from the joint history."""
+for benchmarks of critics: one agent observes luck, which the recipe's optimism does not fit."""
 
 METHODS: dict[str, dict[str, Any]] = {
     "collm_cc": {"name": "collm_cc"},
@@ -131,7 +130,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "uniform start": {},
     "no optimism": {},
     "constant optimism": {},
-    "optimism until chance": {},
     "groups of sixteen": {"algorithm.rollout.k": 16},
 }
 """The recipe, the update of the papers, and the recipe without each of its parts."""

@@ -72,8 +72,6 @@ def config_of(run: Run) -> dict[str, Any]:
         optimism: dict[str, Any] = {}
         if run.variant != "constant optimism":
             optimism["anneal_fraction"] = FADES
-        if run.variant == "optimism until chance":
-            optimism["if_deterministic"] = True
         if critic:
             optimism["expectile"] = OPTIMISM
             algorithm |= {"advantage": {**optimism}, "value_loss": {**optimism}}

@@ -176,7 +176,7 @@ class Letters(Workflow[str]):
 
 
 FROZEN = {"frozen_targets": True}
-OPTIMISTIC = {"expectile": 0.9, "if_deterministic": True, "rescale": True}
+OPTIMISTIC = {"expectile": 0.9, "rescale": True}
 
 
 def lora() -> dict[str, Any]:

@@ -109,11 +109,6 @@ class Advantage(ABC):
         been used; by default, `self`."""
         return self
 
-    def risk_neutral(self) -> Advantage:
-        """Returns the advantage that applies after random rewards have been detected; by default,
-        `self`."""
-        return self
-
     def weight_group(self, episode: Tree[Any], agent: str) -> Hashable | None:
         """The weight group of an agent's actions in an episode. A model's loss gives every group
         equal weight, regardless of the group's size. None: every action has equal weight."""

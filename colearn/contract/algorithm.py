@@ -39,9 +39,6 @@ class ValueLoss:
     """tau of the expectile that V estimates; 1/2 is the mean."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
-    if_deterministic: bool = False
-    """Whether to use `expectile` only until random rewards are detected, and to use the mean from
-    then on."""
     rescale: bool = False
     """Whether to scale the value head's output by the returns seen so far: V = centre + deviation *
     output, where the centre is the `expectile` of these returns. V starts at the centre of the
@@ -58,10 +55,6 @@ class ValueLoss:
             return self
         level = faded(self.expectile, self.anneal_fraction, done)
         return replace(self, expectile=level, anneal_fraction=None)
-
-    def risk_neutral(self) -> ValueLoss:
-        """Returns the settings that apply after random rewards have been detected."""
-        return replace(self, expectile=MEAN) if self.if_deterministic else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +87,6 @@ class Parts:
         with calling_part("algorithm.loss", self.loss):
             loss = self.loss.at(done)
         return replace(self, advantage=advantage, loss=loss, value_loss=self.value_loss.at(done))
-
-    @property
-    def if_deterministic(self) -> bool:
-        """Whether any part changes after random rewards have been detected."""
-        return self.risk_neutral() != self
-
-    def risk_neutral(self) -> Parts:
-        """Returns the parts that apply after random rewards have been detected, that is, after
-        equal joint actions, which followed equal joint histories, have earned different rewards."""
-        with calling_part("algorithm.advantage", self.advantage):
-            advantage = self.advantage.risk_neutral()
-        return replace(self, advantage=advantage, value_loss=self.value_loss.risk_neutral())
 
 
 class Algorithm(ABC):

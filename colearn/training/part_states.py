@@ -22,7 +22,6 @@ def restore_parts(progress: Progress, run: ResolvedRun, updater: Updater | None)
         run.parts.advantage.restore(progress.baselines)
     run.cast.restore(progress.cast)
     if updater is not None:
-        updater.random_rewards = progress.random_rewards
         updater.item_means.state = dict(progress.item_means)
 
 
@@ -32,7 +31,6 @@ def store_parts(progress: Progress, run: ResolvedRun, updater: Updater | None) -
         progress.baselines = dict(run.parts.advantage.state())
     progress.cast = dict(run.cast.state())
     if updater is not None:
-        progress.random_rewards = updater.random_rewards
         progress.item_means = dict(updater.item_means.state)
 
 

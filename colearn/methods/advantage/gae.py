@@ -61,10 +61,6 @@ class GAE(Advantage):
     tau is above 1/2."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `expectile` anneals to 1/2; None: constant."""
-    if_deterministic: bool = False
-    """Whether to use `expectile` only while rewards look deterministic. The level becomes 1/2 once
-    the same joint action after the same joint history earns different rewards within one iteration.
-    Wrong when joint histories seldom repeat: random rewards are then not detected."""
 
     reads = "v"
 
@@ -73,9 +69,6 @@ class GAE(Advantage):
             return self
         level = faded(self.expectile, self.anneal_fraction, done)
         return replace(self, expectile=level, anneal_fraction=None)
-
-    def risk_neutral(self) -> GAE:
-        return replace(self, expectile=MEAN) if self.if_deterministic else self
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None

@@ -150,19 +150,12 @@ class GroupExpectile(GroupBaseline):
     """tau; 1/2 gives `GroupMean`."""
     anneal_fraction: Anneal | None = None
     """The fraction of the training budget over which `level` anneals to 1/2; None: constant."""
-    if_deterministic: bool = False
-    """Whether to use `level` only while rewards look deterministic. The level becomes 1/2 once the
-    same joint action after the same joint history earns different rewards within one iteration.
-    Wrong when joint histories seldom repeat: random rewards are then not detected."""
 
     def at(self, done: float) -> GroupExpectile:
         if self.anneal_fraction is None:
             return self
         level = faded(self.level, self.anneal_fraction, done)
         return replace(self, level=level, anneal_fraction=None)
-
-    def risk_neutral(self) -> GroupExpectile:
-        return replace(self, level=MEAN) if self.if_deterministic else self
 
     def compare(self, returns: Sequence[float]) -> Sequence[float]:
         baseline = expectile(returns, self.level)

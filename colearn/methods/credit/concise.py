@@ -30,9 +30,6 @@ class Concise(Credit):
     """l_min: the reply length in tokens at which the bonus equals `weight`."""
     longest: int = 2048
     """l_max: the reply length in tokens at which the bonus reaches 0."""
-    only_beyond: bool = False
-    """If True, as in the authors' code, the bonus is 0 for replies of up to l_max tokens. For
-    longer replies, the bonus follows the same linear function and is negative."""
 
     at_once = False
 
@@ -61,6 +58,4 @@ class Concise(Credit):
     def reward(self, tokens: int) -> float:
         """Return the bonus of one reply with `tokens` tokens."""
         line = 1.0 - (tokens - self.shortest) / (self.longest - self.shortest)
-        if self.only_beyond:
-            return self.weight * min(0.0, line)
         return self.weight * max(0.0, line)

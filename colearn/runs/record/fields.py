@@ -71,9 +71,6 @@ class Progress(BaseModel):
     best: Best | None = None
     baselines: dict[str, float] = {}
     """State of the advantage estimator."""
-    random_rewards: bool = False
-    """Whether the run has found equal joint actions that earned different rewards after equal joint
-    histories. The check runs only if a part of the algorithm needs it (`if_deterministic`)."""
     cast: dict[str, float] = {}
     """State of the cast."""
     item_means: dict[str, tuple[float, float]] = {}

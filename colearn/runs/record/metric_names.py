@@ -142,9 +142,6 @@ UPDATE = {
     ),
     "parity_gap/generator/MODEL": Metric("The same, by generator.", "nats per token", "lower"),
     "staleness": Metric("Updates between the sampling and the trained weights.", "updates"),
-    "random_rewards": Metric(
-        "1 once rewards were found to be random; sought with `if_deterministic` only.", "share"
-    ),
     "advantage/actions": Metric("Actions with an advantage.", "actions"),
     "advantage/mean": Metric("Mean advantage.", "credited reward"),
     "advantage/std": Metric("Standard deviation of the advantages.", "credited reward"),

@@ -32,7 +32,6 @@ from .advantages import equal_groups, with_advantages
 from .critic_line import critic_line
 from .metrics import Kept, update_metrics
 from .objective import ActorObjective
-from .random_rewards import rewards_are_random
 from .value_scale import head_returns
 
 Epochs = Sequence[Sequence[Sequence[int]]]
@@ -102,9 +101,6 @@ class Updater:
     """Whether a value is the item's mean plus a share of the value model's residual."""
     critic_line: CriticLine | None = None
     """Explained variance of the critic in the last update; None without a critic or values."""
-    random_rewards: bool = False
-    """Whether random rewards were detected, up to and including this iteration; saved in
-    checkpoints. Always False if no part needs the detection (`if_deterministic`)."""
 
     def update(
         self, trees: Trees, iteration: int, done: float = 0.0, sampled_at: float | None = None
@@ -116,7 +112,7 @@ class Updater:
         fraction that determined the temperatures of `trees`; None: `done`.
         Errors: FloatingPointError naming the learner if a loss or gradient is not finite.
         """
-        parts = self._parts_at(trees, done)
+        parts = self.parts.at(done)
         trained = () if iteration < self.critic_alone else tuple(self.actors.learners)
         still = self.given is not None and self.given.still(done)
         # 8, drawn first: a model that takes several steps needs old log-probabilities
@@ -314,14 +310,6 @@ class Updater:
             for reference in self.references.values():
                 reference.copy_weights()
 
-    def _parts_at(self, trees: Trees, done: float) -> Parts:
-        """Returns the algorithm's parts for this update. Random rewards that are detected in
-        `trees` already affect this update."""
-        if self.parts.if_deterministic and not self.random_rewards:
-            self.random_rewards = rewards_are_random(trees)
-        parts = self.parts.at(done)
-        return parts.risk_neutral() if self.random_rewards else parts
-
     def _told(self, work: UpdateState, iteration: int) -> dict[str, float]:
         """Returns the metrics of an update and sets `critic_line`."""
         critic = work.parts.critic
@@ -331,10 +319,7 @@ class Updater:
                 critic, iteration + 1, work.values, work.trees, work.means
             )
         _note_left_out(work.parts, work.trees)
-        metrics = update_metrics(work)
-        if self.parts.if_deterministic:
-            metrics["random_rewards"] = float(self.random_rewards)
-        return metrics
+        return update_metrics(work)
 
 
 def _actor_objective(parts: Parts, rows: Sequence[Row]) -> ActorObjective | None:

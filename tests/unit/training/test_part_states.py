@@ -40,7 +40,7 @@ def parts(**updater: Any) -> Any:
             parts=SimpleNamespace(advantage=Baselines(), credited=lambda trees: list(trees)),
             cast=League(pool=2, every=1),
         ),
-        updater=SimpleNamespace(random_rewards=False, item_means=ItemMeans(), **updater),
+        updater=SimpleNamespace(item_means=ItemMeans(), **updater),
     )
 
 
@@ -48,7 +48,6 @@ def states(begun: Any) -> dict[str, Any]:
     return {
         "baselines": dict(begun.run.parts.advantage.state()),
         "cast": dict(begun.run.cast.state()),
-        "random rewards": begun.updater.random_rewards,
         "item means": dict(begun.updater.item_means.state),
     }
 
@@ -57,7 +56,6 @@ def with_states() -> Any:
     begun = parts()
     begun.run.parts.advantage.kept = {"seat": 0.5}
     begun.run.cast.restore({"taken": 1.0, "iterations": 3.0, "games/0": 2.0, "score/0": 1.0})
-    begun.updater.random_rewards = True
     begun.updater.item_means.state = {"team\x1f0": (4.0, 2.0)}
     return begun
 
@@ -72,7 +70,7 @@ def test_a_resumed_run_has_every_state_of_its_parts() -> None:
     assert states(after) == states(before)
 
 
-@pytest.mark.parametrize("state", ["baselines", "cast", "random rewards", "item means"])
+@pytest.mark.parametrize("state", ["baselines", "cast", "item means"])
 def test_what_changes_after_a_checkpoint_does_not_change_the_checkpoint(state: str) -> None:
     """An update that is abandoned goes back to the states of the last complete iteration."""
     begun, progress = with_states(), Progress()
@@ -83,8 +81,6 @@ def test_what_changes_after_a_checkpoint_does_not_change_the_checkpoint(state: s
             begun.run.parts.advantage.kept["seat"] = 9.0
         case "cast":
             begun.run.cast.settle([])
-        case "random rewards":
-            begun.updater.random_rewards = False
         case _:
             begun.updater.item_means.state["team\x1f0"] = (9.0, 9.0)
     assert states(begun) != before
