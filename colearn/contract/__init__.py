@@ -39,7 +39,7 @@ from .engine import (
 from .exact import Decision, EnumeratedGame, FiniteProblem
 from .headline import OWN_METRICS, Better, Headline
 from .history import TokenHistory, WindowExceeded
-from .host import FrozenCopy, HostKind, HostWorker
+from .host import FrozenCopy, HostKind
 from .learner import (
     Accumulated,
     Learner,
@@ -88,7 +88,6 @@ __all__ = [
     "GeneratorKind",
     "Headline",
     "HostKind",
-    "HostWorker",
     "Learner",
     "LearnerKind",
     "Measured",

@@ -6,7 +6,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -68,19 +67,6 @@ class FrozenCopy(ABC):
         """Read the copy. Errors: CheckpointError for a missing, truncated or foreign file."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostWorker:
-    """Describes a worker (one or more processes that hold some of a run's models) and the CPUs and
-    GPUs that a cluster reserves for each process."""
-
-    name: str
-    keys: tuple[NetworkKey, ...]
-    gpus: float
-    cpus: float | None
-    """Number of CPUs; None: an equal share of the cluster's CPUs."""
-    processes: int = 1
-
-
 class HostKind(ABC):
     """Settings of a kind of host, as a frozen dataclass. Importing the dataclass does not import
     torch."""
@@ -92,11 +78,6 @@ class HostKind(ABC):
 
         Errors: ConfigError for a missing model or device, or an unsupported placement.
         """
-
-    def workers(self, run: Any) -> list[HostWorker]:
-        """Worker processes that hold the models of a resolved run; empty if the run's own process
-        holds them."""
-        return []
 
     def check(self, run: Any) -> None:  # noqa: B027 - most kinds take every run
         """Check a resolved run before models are loaded.

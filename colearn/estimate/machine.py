@@ -10,7 +10,7 @@ from colearn.errors import ConfigError
 CONTEXT = 1_000_000_000
 """Number of bytes on each device that are not available to tensors, because the CUDA context,
 libraries and collectives use them."""
-_DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:([A-Za-z][\w.-]*)-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
+_DEVICES = re.compile(r"(?:([1-9]\d{0,3})x)?(?:[A-Za-z][\w.-]*-)?(\d{1,5}(?:\.\d+)?)GB", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,6 @@ class Machine:
     count: int
     memory: int
     """Number of bytes that tensors can use on each device: the device's memory minus `CONTEXT`."""
-    name: str = ""
-    """Name of the devices' model; empty if it is not stated."""
 
     def device(self, name: str, field: str) -> str:
         """Return the device that a setting names on the described machine; `auto` selects the first
@@ -44,11 +42,11 @@ class Machine:
 def read_machine(text: str) -> Machine:
     """Parse `2xH100-80GB`, `H100-80GB` or `4x24GB`: CUDA devices and their memory.
 
-    1 GB counts as 10^9 bytes, which is less than most cards report.
+    1 GB counts as 10^9 bytes, which is less than most cards report. The name is not used.
     Errors: ConfigError for another form, or a device that is too small for the CUDA context.
     """
     match = _DEVICES.fullmatch(text.strip())
-    size = 0.0 if match is None else float(match[3])
+    size = 0.0 if match is None else float(match[2])
     if match is None or not size:
         raise ConfigError(
             f"--devices {text[:60]}: write COUNTxNAME-MEMORY, such as 2xH100-80GB or 4x24GB"
@@ -59,4 +57,4 @@ def read_machine(text: str) -> Machine:
             f"--devices {text[:60]}: the CUDA context takes {CONTEXT / 1e9:g} GB of each device; "
             "describe a larger one"
         )
-    return Machine(count=int(match[1] or 1), memory=memory, name=match[2] or "")
+    return Machine(count=int(match[1] or 1), memory=memory)

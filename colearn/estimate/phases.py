@@ -54,8 +54,7 @@ class Speaking:
 
 
 class Phases:
-    """Peak memory of one process on each device in each phase of a run. The process holds some of
-    the run's networks (`networks` and `memory`)."""
+    """Peak memory of one process on each device in each phase of a run."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class Phases:
         self.rehearsed = rehearsed
         self.engines = self._engines(specs, machine)
         self.speaking: dict[str, list[Speaking]] = {}
-        """The generator calls of each engine of this process. The key is the phase."""
+        """The generator calls of each engine. The key is the phase."""
         self.updates: dict[NetworkKey, tuple[UpdatePass, Work]] = {}
         """A rehearsed micro-batch of each learner."""
         self.static = {network.device: 0 for network in memory} | {"cpu": FIXED_BYTES + resident}
@@ -91,7 +90,7 @@ class Phases:
 
     @property
     def rehearses(self) -> bool:
-        """Whether all of these agents' answers are decoded by this library's own engine."""
+        """Whether all answers are decoded by this library's own engine."""
         return all(engine.needs is None for engine in self.engines)
 
     def _note(self, device: str, phase: str, extra: int) -> None:
@@ -127,7 +126,6 @@ class Phases:
     def add_updates(self, works: Mapping[NetworkKey, Work], *, entropy: bool) -> None:
         """Add the memory of the update: the gradients and optimiser steps of the critics and of the
         actors."""
-        works = {key: work for key, work in works.items() if key in self.networks}
         needed = self._passes(works, entropy)
         for kind in ("critic", "actor"):
             for key in works:
@@ -149,16 +147,15 @@ class Phases:
     def _engines(
         self, specs: Mapping[str, AgentSpec], machine: Machine | None
     ) -> list[PlacedEngine]:
-        """The engines of the agents of these networks: one per base, or one per agent."""
+        """The engines of the agents: one per base, or one per agent."""
         groups: dict[object, dict[str, AgentSpec]] = {}
         keys: dict[object, NetworkKey] = {}
         for agent, spec in specs.items():
             key = NetworkKey("actor", self.run.config.language_agents[agent].model)
-            if key in self.networks:
-                network = self.networks[key]
-                group = agent if self.run.generator.apart else id(network.base)
-                keys.setdefault(group, key)
-                groups.setdefault(group, {})[agent] = replace(spec, adapter=network.adapter)
+            network = self.networks[key]
+            group = agent if self.run.generator.apart else id(network.base)
+            keys.setdefault(group, key)
+            groups.setdefault(group, {})[agent] = replace(spec, adapter=network.adapter)
         return [
             place_engine(
                 self.run, key, self.networks[key].base, self.memory[key].device, speakers, machine

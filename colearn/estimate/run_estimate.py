@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from colearn.config import Config, ResolvedRun, resolve
-from colearn.contract import HostWorker, NetworkKey
+from colearn.contract import NetworkKey
 from colearn.methods.values.given import with_given_critic
 from colearn.models.load import resolve_device
 from colearn.rollout.shapes import Chain
@@ -32,7 +32,6 @@ from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import Passes, Phases
-from .placement import place
 from .script import probed_items, read_scripts
 from .speed import device_name, known_speeds
 from .work import Totals, Updates, plan_updates
@@ -62,11 +61,6 @@ class Estimate:
     processes: int
     machine: Machine | None
     """The machine on which the run will take place; None means this machine."""
-    placement: Mapping[str, str]
-    """Device of each model that the estimate placed on `machine`; empty if the config places them
-    or one device holds them."""
-    workers: Sequence[HostWorker]
-    """Workers of `run.host`; empty if the run's own processes hold the models."""
     networks: tuple[NetworkMemory, ...]
     steps: IterationBounds | None
     """Bounds of one iteration; None if nothing is learned."""
@@ -74,16 +68,14 @@ class Estimate:
     """Assumptions made because files are missing on this machine, and possible problems of the run.
     The keys are config fields."""
     phases: Mapping[str, Mapping[str, int]]
-    """Peak bytes of one process on each device in each phase. The name of a worker precedes that of
-    its device."""
+    """Peak bytes of one process on each device in each phase."""
     caches: Mapping[str, int]
     """Peak bytes of the KV caches in one process on each device."""
-    capacity: Mapping[str, int]
-    """Bytes that one process may use on each device of `machine`; a CPU has no entry."""
     seconds: Seconds | None
-    """None if nothing is learned, a device was not measured, or a generator decodes elsewhere."""
-    places: Sequence[Phases] = field(repr=False, compare=False)
-    """The passes and phases of the run's own processes, or of each of its workers."""
+    """None if nothing is learned, the run is for another machine, a device was not measured, or a
+    generator decodes elsewhere."""
+    place: Phases = field(repr=False, compare=False)
+    """The passes and phases of one process."""
 
     @property
     def iterations(self) -> int:
@@ -107,13 +99,18 @@ class Estimate:
         """Highest peak of any phase in bytes."""
         return max(self.phases[device].values())
 
+    def capacity(self, device: str) -> int | None:
+        """Bytes that tensors can use on a device of `machine`; None for a CPU."""
+        return None if self.machine is None or device == "cpu" else self.machine.memory
+
     @property
     def too_small(self) -> tuple[str, ...]:
         """Devices of `machine` with less memory than the highest peak."""
+        capacities = {device: self.capacity(device) for device in self.phases}
         return tuple(
             device
-            for device in self.phases
-            if device in self.capacity and self.peak(device) > self.capacity[device]
+            for device, capacity in capacities.items()
+            if capacity is not None and self.peak(device) > capacity
         )
 
 
@@ -144,21 +141,14 @@ def _estimate(
     processes: int,
     machine: Machine | None,
     rehearsed: Passes,
-    placement: Mapping[str, str] = {},
 ) -> Estimate:
-    """placement: devices that are not the config's own, but follow from `machine`."""
     auto = resolve_device("auto").type if machine is None else "cuda"
     run = resolve(given, task=work.task, auto=auto)
     check_evaluation(run)
     config, learns = run.config, run.algorithm.learns
     architectures = Architectures(work.task, given)
     networks = FakeTeamBuilder(run, architectures, machine).build()
-    workers = run.host.workers(run)
-    sharing = workers[0].processes if workers else processes
-    memory = count_networks(run, networks, sharing, machine)
-    if machine is not None and (found := place(run, memory, machine, processes)):
-        placed = given.model_copy(update={"placement": found})
-        return _estimate(placed, work, processes, machine, rehearsed, found)
+    memory = count_networks(run, networks, processes, machine)
     probes = probed_items(work.task, work.train)
     scripts = read_scripts(work.task, probes)
     specs = read_specs(run, architectures)
@@ -178,34 +168,26 @@ def _estimate(
     if updates is not None:
         waves["rollout"] = _waves(config.train.episodes, processes, config.train.at_once)
 
-    places: dict[HostWorker, Phases] = {}
-    whole = HostWorker("", tuple(networks), gpus=1.0, cpus=None, processes=processes)
-    for worker in workers or [whole]:
-        places[worker] = phases = Phases(
-            run,
-            {key: network for key, network in networks.items() if key in worker.keys},
-            [network for network in memory if network.key in worker.keys],
-            specs,
-            resident=architectures.tokenizer_bytes(run),
-            rehearsed=rehearsed,
-            machine=machine,
-        )
-        phases.add_play("evaluation", evaluated, waves["evaluation"].episodes)
-        if updates is not None:
-            phases.add_play("rollout", rolled, waves["rollout"].episodes)
-            phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
+    phases = Phases(
+        run,
+        networks,
+        memory,
+        specs,
+        resident=architectures.tokenizer_bytes(run),
+        rehearsed=rehearsed,
+        machine=machine,
+    )
+    phases.add_play("evaluation", evaluated, waves["evaluation"].episodes)
+    if updates is not None:
+        phases.add_play("rollout", rolled, waves["rollout"].episodes)
+        phases.add_updates(updates.works, entropy=run.parts.loss.needs_entropy)
     speeds = None
-    if all(place.rehearses for place in places.values()):
+    if machine is None and phases.rehearses:
         types = defaultdict[str, set[str]](set)
         for network in memory:
             types[network.device].add(networks[network.key].base.compute_name)
-        speeds = _speeds(types, machine)
-    devices = [
-        (f"{worker.name}: {device}" if worker.name else device, worker, device, phases)
-        for worker, phases in places.items()
-        for device, peaks in phases.peaks.items()
-        if peaks
-    ]
+        speeds = _speeds(types)
+    used = [device for device, peaks in phases.peaks.items() if peaks]
     steps = None if updates is None else _steps(config, rolled, updates)
     limits = {name: settings.overflow for name, settings in config.language_agents.items()}
     notes = {**work.notes, **architectures.assumed, **overflows(rolled, specs, limits)}
@@ -216,34 +198,22 @@ def _estimate(
         run=run,
         processes=processes,
         machine=machine,
-        placement=placement,
-        workers=workers,
         networks=memory,
         steps=steps,
         notes=notes,
-        phases={name: phases.peaks[at] for name, _, at, phases in devices},
-        caches={name: phases.caches[at] for name, _, at, phases in devices},
-        capacity={
-            name: int(machine.memory * (min(1.0, worker.gpus) or 1.0))
-            for name, worker, at, _ in devices
-            if machine is not None and at != "cpu"
-        },
+        phases={device: phases.peaks[device] for device in used},
+        caches={device: phases.caches[device] for device in used},
         seconds=None
         if updates is None or speeds is None
-        else _seconds(places.values(), updates, waves, processes, speeds),
-        places=tuple(places.values()),
+        else _seconds(phases, updates, waves, processes, speeds),
+        place=phases,
     )
 
 
-def _speeds(types: Mapping[str, Collection[str]], machine: Machine | None) -> Speeds | None:
+def _speeds(types: Mapping[str, Collection[str]]) -> Speeds | None:
     """The speed of each device; None if one of them was not measured in one of its `types`."""
     known = known_speeds()
-    speeds = {
-        device: known.devices.get(device_name(torch.device(device)))
-        if machine is None
-        else known.described(machine.name if device != "cpu" else "")
-        for device in types
-    }
+    speeds = {device: known.devices.get(device_name(torch.device(device))) for device in types}
     found = {
         device: speed
         for device, speed in speeds.items()
@@ -267,18 +237,14 @@ def _waves(episodes: int, processes: int, limit: int | None) -> _Waves:
 
 
 def _seconds(
-    places: Collection[Phases],
+    phases: Phases,
     updates: Updates,
     waves: Mapping[str, _Waves],
     processes: int,
     speeds: Speeds,
 ) -> Seconds:
-    """Places work concurrently, so the slowest one determines the time of each phase."""
-    played = {
-        phase: wave.number * max(spoken(place, phase, speeds) for place in places)
-        for phase, wave in waves.items()
-    }
-    update = max(learned(place, updates.totals, speeds, processes) for place in places)
+    played = {phase: wave.number * spoken(phases, phase, speeds) for phase, wave in waves.items()}
+    update = learned(phases, updates.totals, speeds, processes)
     return Seconds(rollout=played["rollout"], update=update, evaluation=played["evaluation"])
 
 

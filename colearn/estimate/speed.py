@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Annotated
 
 import torch
@@ -17,8 +15,6 @@ from colearn.runs.record.files import read_fields, write_text
 from colearn.runs.record.limits import LARGEST
 
 _FILE = "speeds.json"
-_HOST = " of "
-"""What precedes the host in the name of a device that is known by its host."""
 
 
 class Speed(BaseModel):
@@ -36,17 +32,6 @@ class KnownSpeeds(BaseModel):
     """The measured devices."""
 
     devices: Mapping[str, Speed]
-
-    def described(self, name: str) -> Speed | None:
-        """Return the speed of the CUDA device whose name contains the words of `name`, such as
-        `H100` or `RTX-4090`: of the shortest such name."""
-        asked = "".join(_words(name))
-        matches = [
-            known
-            for known in self.devices
-            if _HOST not in known and asked in _runs_of_words(_words(known))
-        ]
-        return self.devices[min(matches, key=len)] if matches else None
 
 
 def known_speeds() -> KnownSpeeds:
@@ -70,13 +55,4 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
-    return f"{device.type}{_HOST}{platform.node()}{threads}"
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+", name.lower())
-
-
-def _runs_of_words(words: list[str]) -> set[str]:
-    """All runs of consecutive words, each run written as one word."""
-    return {"".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)}
+    return f"{device.type} of {platform.node()}{threads}"

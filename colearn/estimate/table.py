@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group
@@ -33,13 +31,12 @@ def estimate_tables(estimate: Estimate) -> Group:
 def time_line(estimate: Estimate) -> str:
     """Return one line with the seconds of an iteration and the hours of the run."""
     seconds = estimate.seconds
-    if not all(place.rehearses for place in estimate.places):
+    if not estimate.place.rehearses:
         return "no time is known: colearn measure does not measure this generator"
+    if estimate.machine is not None:
+        return "no time is known: colearn measure measures this machine, not --devices"
     if seconds is None or estimate.hours is None:
-        return (
-            "no time is known: run colearn measure on a device of this kind (a CPU is not measured "
-            "in float16)"
-        )
+        return "no time is known: run colearn measure (a CPU is not measured in float16)"
     iteration = _seconds(seconds.rollout + seconds.update)
     return (
         f"estimate from colearn measure: an iteration takes {iteration} (rollout "
@@ -51,12 +48,6 @@ def time_line(estimate: Estimate) -> str:
 
 def _seconds(number: float) -> str:
     return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
-
-
-def placement_text(estimate: Estimate) -> Text:
-    """Format the placement as a command-line argument."""
-    setting = f"placement={json.dumps(estimate.placement, ensure_ascii=False)}"
-    return Text(f"base models are placed largest first: --set {shlex.quote(setting)}")
 
 
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
@@ -75,8 +66,6 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
         table.add_row(label, peak, *cells)
         notes.update(_notes(estimate))
         notes.update(f"{label}: {line}" for line in _unfit(estimate))
-        if estimate.placement:
-            notes.add(f"{label}: {placement_text(estimate)}")
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
     return Group(table, caption, *map(Text, sorted(notes)))
 
@@ -110,7 +99,7 @@ def _phases(estimate: Estimate) -> Table:
 
 
 def _peak(estimate: Estimate, device: str) -> str:
-    peak, capacity = decimal(estimate.peak(device)), estimate.capacity.get(device)
+    peak, capacity = decimal(estimate.peak(device)), estimate.capacity(device)
     return peak if capacity is None else f"{peak} of {decimal(capacity)}"
 
 
@@ -122,21 +111,15 @@ def _verdict(estimate: Estimate) -> list[str]:
 
 
 def _unfit(estimate: Estimate) -> list[str]:
-    """Return a line if workers reserve more GPUs than a described machine has, and a line for each
-    device whose memory is too small."""
+    """Return a line for each device of a described machine whose memory is too small."""
     machine, lines = estimate.machine, []
-    needed = sum(worker.gpus * worker.processes for worker in estimate.workers)
-    if machine is not None and needed > machine.count:
-        lines.append(
-            f"does not fit: {len(estimate.workers)} workers reserve {needed:g} GPUs, and --devices "
-            f"has {machine.count}; lower run.host.gpus"
-        )
+    several = machine is not None and machine.count > 1 and not estimate.run.config.placement
     for device in estimate.too_small:
         phase = _worst(estimate, device)
-        share = "raise run.host.gpus, " if estimate.workers else ""
         lines.append(
             f"does not fit: {device} needs {_peak(estimate, device)} (in the {phase}); "
-            f"{share}{_remedy(phase)}, use LoRA, smaller models or larger devices"
+            f"{'set placement, ' * several}{_remedy(phase)}, use LoRA, smaller models or larger "
+            "devices"
         )
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -52,6 +53,12 @@ def estimated(model: str, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> An
         return estimate(config, processes=processes, machine=machine, rehearsed=passes)
 
     return run
+
+
+@pytest.fixture
+def planned(estimated: Any, no_passes: None) -> Any:
+    """As `estimated`, without the passes over the models."""
+    return partial(estimated, passes=Passes())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ def measure(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
 ) -> None:
     """Measure how fast a device of this machine computes, in less than a minute. Every later dry
-    run on this device, or on devices of this name, then tells the time of an iteration."""
+    run on this device then tells the time of an iteration."""
     from colearn.estimate.measure import measure as measured
     from colearn.estimate.speed import device_name, keep_speed, known_speeds
     from colearn.models.load import resolve_device

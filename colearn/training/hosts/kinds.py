@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from colearn.config import ResolvedRun
-from colearn.contract import HostKind, HostWorker
+from colearn.contract import HostKind
 from colearn.errors import ConfigError
 from colearn.text.launcher import world_size
 
@@ -84,20 +84,6 @@ class Ray(HostKind):
                     f"run.host.gpus: {key} runs on cuda; set it to the GPUs of each process, such "
                     "as 1"
                 )
-
-    def workers(self, run: ResolvedRun) -> list[HostWorker]:
-        from .remote_team import named, sharing
-
-        return [
-            HostWorker(
-                named(group),
-                tuple(group),
-                gpus=self.gpus,
-                cpus=self.cpus,
-                processes=self.processes,
-            )
-            for group in sharing(run)
-        ]
 
     def build(self, run: ResolvedRun, tokenizers: Tokenizers) -> Team:
         from .ray_workers import RayWorkers

@@ -11,10 +11,10 @@ IN_TURN = {"wrapper": {"name": "pipeline"}, "critic": None, "algorithm": {"name"
 
 
 @pytest.mark.parametrize("program", ["ada", "ben"])
-def test_turns_of_a_program_are_played(estimated: Any, program: str) -> None:
+def test_turns_of_a_program_are_played(planned: Any, program: str) -> None:
     other = "ben" if program == "ada" else "ada"
     agents = {other: {"sampling": {"max_tokens": 4}}, program: {"program": {"name": "says"}}}
-    one = estimated(**IN_TURN, agents=agents)
+    one = planned(**IN_TURN, agents=agents)
     # 2 episodes, two turns of each agent: 4 candidates of the model, one answer of the program
     assert (one.steps.generations, one.steps.joint_actions) == (20, 20)
     assert one.steps.new_tokens == 2 * 2 * 4 * 4

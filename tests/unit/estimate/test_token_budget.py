@@ -25,8 +25,8 @@ def table_of(one: Any) -> str:
     return printed.get()
 
 
-def test_a_gpu_is_counted_with_larger_micro_batches(estimated: Any) -> None:
-    here, there = (estimated(*LONG, machine=m) for m in (None, read_machine("H100-80GB")))
+def test_a_gpu_is_counted_with_larger_micro_batches(planned: Any) -> None:
+    here, there = (planned(*LONG, machine=m) for m in (None, read_machine("H100-80GB")))
     assert micro_batches(there) < micro_batches(here)
     assert "padded tokens of a micro-batch │ 2,048" in table_of(here)
     assert "padded tokens of a micro-batch │ 8,192" in table_of(there)
