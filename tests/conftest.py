@@ -33,13 +33,13 @@ NOT_FAST = {
     for name in (
         *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
         *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
-        *("coder_tester", "debate", "depth", "house_build", "machine", "malformed"),
-        *("malformed_answers", "malformed_files", "math_duo", "estimated_placement", "registry"),
+        *("coder_tester", "debate", "depth", "house_build", "machine"),
+        *("malformed_answers", "malformed_files", "math_duo", "registry"),
         *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
         *("output", "reasoning_gym", "reasoning_gym_answers"),
         *("critic_worth", "repeats", "result_html"),
         *("hostile_inputs", "server_link", "server_process"),
-        *("adapter_folders", "duration", "program_agents", "token_budget", "workers"),
+        *("adapter_folders", "duration", "program_agents", "token_budget"),
     )
 }
 """Unit tests that start processes, draw reports or search, load many models or rehearse many runs;
@@ -62,6 +62,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
+
+
+@pytest.fixture
+def no_figures() -> Iterator[None]:
+    """See `undrawn`."""
+    from undrawn import undrawn  # imports matplotlib
+
+    with undrawn():
+        yield
 
 
 def _fast(path: Path) -> bool:

@@ -1,9 +1,5 @@
-"""Run folders as the training loop writes them, with made-up numbers, and a program to make one.
-
-    python fabricated_runs.py CONFIG --out RUN [--resume]
-
-writes a run in two halves. A file `fault` in the comparison's folder decides what goes wrong.
-"""
+"""Run folders as the training loop writes them, with made-up numbers, and processes that make
+them."""
 
 from __future__ import annotations
 
@@ -13,17 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
+import pytest
 import yaml
 
 import colearn
-
-if TYPE_CHECKING:
-    import pytest
+from colearn.runs.comparison.launch import launch_jobs
 
 CONFIG = {
     "task": {"name": "str_build", "horizon": 2, "words": ["ICML", "A|B"]},
@@ -163,10 +160,30 @@ def write_comparison(
     return folder
 
 
-class Forks:
-    """The fork server of a comparison whose runs are this file's program, or `program`."""
+class Forked:
+    """A process that the tests forked, with the methods of `Popen` that a comparison calls."""
 
-    program: Sequence[str] = (sys.executable, __file__)
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self._ended(os.WNOHANG)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        return self._ended(0)
+
+    def _ended(self, options: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, options)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+class Forks:
+    """The fork server of a comparison whose runs are `made`, or the program `program`."""
+
+    program: Sequence[str] = ()
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = dict(environment)
@@ -180,10 +197,12 @@ class Forks:
 
     def start(
         self, arguments: Sequence[str], log: Path, *, append: bool, environment: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
+    ) -> Forked | subprocess.Popen[bytes]:
         with log.open("ab" if append else "wb") as file:
+            if not self.program:
+                return Forked(os.fork() or _made(arguments, file))
             return subprocess.Popen(
-                [*self.program, *arguments[1:]],
+                self.program,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -192,13 +211,36 @@ class Forks:
             )
 
 
+def _made(arguments: Sequence[str], log: IO[bytes]) -> NoReturn:
+    """Make a run as `colearn train CONFIG --out RUN [--resume]` does, and end this process."""
+    os.setsid()
+    code = 1
+    with open(log.fileno(), "w", closefd=False) as told:
+        sys.stdout = sys.stderr = told
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            make_run(Path(arguments[1]), Path(arguments[3]), "--resume" in arguments)
+            code = 0
+        except BaseException:  # noqa: BLE001 - the comparison tells its last line
+            traceback.print_exc(file=told)
+        finally:
+            told.flush()
+            os._exit(code)  # the tests belong to the other process
+
+
 def make_runs(monkeypatch: pytest.MonkeyPatch, *program: str) -> None:
-    """Let comparisons make their runs by `program`, or else by this file's."""
-    chosen = type("Chosen", (Forks,), {"program": program} if program else {})
+    """Let comparisons make their runs by forks of this process, or else by `program`, and look
+    after them without a pause."""
+    chosen = type("Chosen", (Forks,), {"program": program})
     monkeypatch.setattr("colearn.runs.comparison.launch.Forks", chosen)
+    for module in ("api", "suite"):
+        quick = partial(launch_jobs, poll_seconds=0.005)
+        monkeypatch.setattr(f"colearn.runs.comparison.{module}.launch_jobs", quick)
 
 
-def main(config_path: Path, folder: Path, resume: bool) -> None:
+def make_run(config_path: Path, folder: Path, resume: bool) -> None:
+    """Write a run in two halves. A file `fault` in the comparison's folder decides what goes
+    wrong."""
     config = yaml.safe_load(config_path.read_text())
     algorithm, seed = config["algorithm"]["name"], config["run"]["seed"]
     fault_file = config_path.parent.parent / "fault"
@@ -221,7 +263,3 @@ def main(config_path: Path, folder: Path, resume: bool) -> None:
         time.sleep(60)
     write_jsonl(folder / "metrics.jsonl", lines)
     (folder / "run.json").write_text(json.dumps(record(algorithm, seed, returns, "finished")))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[3]), "--resume" in sys.argv)

@@ -69,26 +69,27 @@ def _of_task(title: str, file: str, whole: bytes, damages: Any, /, **task: Any) 
     return Reader(title, file, whole, damages, DRY, config)
 
 
-def _rows_of_task(title: str, key: str, rows: list[dict[str, Any]], /, **task: Any) -> list[Reader]:
-    """The same rows as JSON lines, as one list, and, where all are texts, as CSV."""
-    readers = []
-    for suffix, whole, values in (
-        ("jsonl", _lines(rows), lambda: of_rows(rows)),
-        ("json", _text(rows), lambda: of_values(rows)),
-    ):
-        file = f"data.{suffix}"
+def _rows_of_task(
+    title: str, key: str, rows: list[dict[str, Any]], suffix: str = "jsonl", /, **task: Any
+) -> Reader:
+    """Rows as JSON lines, as one list (json), or, where all are texts, as csv."""
+    if suffix == "csv":
+        texts = [
+            {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()} for row in rows
+        ]
+        lines = [",".join(texts[0]), *(",".join(map(_quoted, row.values())) for row in texts), ""]
+        whole = "\n".join(lines).encode()
+    else:
+        whole = _lines(rows) if suffix == "jsonl" else _text(rows)
 
-        def damages(whole: bytes = whole, values: Any = values, suffix: str = suffix) -> Any:
-            return chain(of_bytes(whole, lines=suffix == "jsonl"), values())
+    def damages() -> Iterator[Damage]:
+        if suffix == "csv":
+            return of_csv(whole)
+        values = of_rows(rows) if suffix == "jsonl" else of_values(rows)
+        return chain(of_bytes(whole, lines=suffix == "jsonl"), values)
 
-        section = {**task, key: f"@FOLDER@/{file}"}
-        readers.append(_of_task(f"{title} as {suffix}", file, whole, damages, **section))
-    flat = [{k: v if isinstance(v, str) else json.dumps(v) for k, v in r.items()} for r in rows]
-    text = "\n".join([",".join(flat[0]), *(",".join(map(_quoted, r.values())) for r in flat), ""])
-    section = {**task, key: "@FOLDER@/data.csv"}
-    table = text.encode()
-    made = _of_task(f"{title} as csv", "data.csv", table, lambda: of_csv(table), **section)
-    return [*readers, made]
+    section = {**task, key: f"@FOLDER@/data.{suffix}"}
+    return _of_task(f"{title} as {suffix}", f"data.{suffix}", whole, damages, **section)
 
 
 def _quoted(text: str) -> str:
@@ -230,16 +231,19 @@ def readers() -> list[Reader]:
     passages = _lines([{"title": "Lima", "text": "Lima is the capital of Peru."}] * 3)
     return [
         *_configs(),
-        *_rows_of_task(
-            "dataset", "path", ANSWERS, name="dataset", prompt="question", reward=REWARD
+        *(
+            _rows_of_task(
+                "dataset", "path", ANSWERS, kind, name="dataset", prompt="question", reward=REWARD
+            )
+            for kind in ("jsonl", "json", "csv")
         ),
         _parquet(),
-        *_rows_of_task("search", "data", SEARCHED, name="search_loop", corpus="@FOLDER@"),
-        *_rows_of_task("math", "data", SUMS, name="math_duo"),
-        *_rows_of_task("functions", "data", FUNCTIONS, name="coder_tester"),
-        *_rows_of_task("programs", "data", PROGRAMS, name="coder_tester"),
-        *_rows_of_task("humaneval", "data", HUMAN, name="coop_humaneval"),
-        *_rows_of_task("texts", "data", POSTS, name="tldr", field="prompt"),
+        _rows_of_task("search", "data", SEARCHED, name="search_loop", corpus="@FOLDER@"),
+        _rows_of_task("math", "data", SUMS, "csv", name="math_duo"),
+        _rows_of_task("functions", "data", FUNCTIONS, name="coder_tester"),
+        _rows_of_task("programs", "data", PROGRAMS, name="coder_tester"),
+        _rows_of_task("humaneval", "data", HUMAN, "json", name="coop_humaneval"),
+        _rows_of_task("texts", "data", POSTS, name="tldr", field="prompt"),
         _of_task(
             "corpus",
             "corpus/a.jsonl",

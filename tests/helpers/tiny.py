@@ -6,7 +6,11 @@ the log-probabilities by far more than rounding does.
 
 from __future__ import annotations
 
+import atexit
 import copy
+import functools
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,6 +172,14 @@ def save_model(
     tiny_model(kind, seed=seed, tied=tied).save_pretrained(folder)
     byte_tokenizer(merges=merges).save_pretrained(folder)
     return str(folder)
+
+
+@functools.cache
+def saved_model() -> str:
+    """A model folder that lasts as long as this process, for all tests that only read it."""
+    folder = tempfile.mkdtemp(prefix="tiny-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return save_model(Path(folder))
 
 
 @dataclass(frozen=True)

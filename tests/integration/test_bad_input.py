@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from commands import *  # noqa: F403 - a fixture
+from commands import Command, complaint
 from tiny import Notes, Scene, register, save_model
 
+from colearn.config import load_config
 from colearn.contract.types import Outcome
-from colearn.entry.cli import main
 from colearn.errors import ConfigError
 from colearn.models.load import check_model
 from colearn.runs.record import RunFolder
+from colearn.training.loop import Experiment
 
 
 class NoItems(Notes):
@@ -64,24 +67,23 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("model"))
 
 
-Command = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `colearn ...` in this process; its exit code and what it wrote on stderr."""
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch, colearn: Command) -> None:
     register(monkeypatch, **TASKS)
 
-    def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["colearn", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, capsys.readouterr().err
 
-    return run
+def settings(model: str) -> dict[str, Any]:
+    """A config that works."""
+    return {
+        "task": {"name": "notes", "horizon": 1, "items": 2},
+        "algorithm": {"name": "collm_cc"},
+        "models": {"*": {"path": model}},
+        "agents": {"*": {"sampling": {"max_tokens": 2}}},
+        "critic": {"path": model},
+        "train": {"environment_steps": 6, "episodes": 2},
+        "evaluation": {"episodes": 1},
+        "run": {"device": "cpu"},
+    }
 
 
 @pytest.fixture
@@ -89,16 +91,7 @@ def config(tmp_path: Path, model: str) -> Callable[..., str]:
     """Write a config that works, with other sections in place of its own (None: left out)."""
 
     def write(**sections: Any) -> str:
-        whole = {
-            "task": {"name": "notes", "horizon": 1, "items": 2},
-            "algorithm": {"name": "collm_cc"},
-            "models": {"*": {"path": model}},
-            "agents": {"*": {"sampling": {"max_tokens": 2}}},
-            "critic": {"path": model},
-            "train": {"environment_steps": 6, "episodes": 2},
-            "evaluation": {"episodes": 1},
-            "run": {"device": "cpu"},
-        } | sections
+        whole = settings(model) | sections
         path = tmp_path / "config.yaml"
         path.write_text(yaml.safe_dump({k: v for k, v in whole.items() if v is not None}))
         return str(path)
@@ -246,7 +239,7 @@ def test_a_mistaken_setting_is_one_line(
     setting: str, colearn: Command, config: Callable[..., str], tmp_path: Path
 ) -> None:
     pair, *words = SETTINGS[setting]
-    code, err = colearn("train", config(), "--out", str(tmp_path / "run"), "--set", pair)
+    code, _, err = colearn("train", config(), "--out", str(tmp_path / "run"), "--set", pair)
     is_one_line(code, err, *words)
     assert not (tmp_path / "run").exists()
 
@@ -315,7 +308,7 @@ def test_a_mistaken_section_is_one_line(
     sections, words = SECTIONS[case]
     file = Path(config(**sections))
     file.write_text(file.read_text().replace("MODEL", model))
-    code, err = colearn("train", str(file), "--out", str(tmp_path / "run"))
+    code, _, err = colearn("train", str(file), "--out", str(tmp_path / "run"))
     is_one_line(code, err, *words)
     assert not (tmp_path / "run").exists()
 
@@ -342,24 +335,32 @@ def test_a_mistaken_config_file_is_one_line(case: str, colearn: Command, tmp_pat
     path = tmp_path / name if name.endswith(".yaml") else Path(name)
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    code, err = colearn("train", str(path), "--out", str(tmp_path / "run"))
+    code, _, err = colearn("train", str(path), "--out", str(tmp_path / "run"))
     is_one_line(code, err, *words)
     assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture
-def run(colearn: Command, config: Callable[..., str], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, model: str) -> Path:
     """A finished run."""
-    folder = tmp_path / "run"
-    assert colearn("train", config(), "--out", str(folder))[0] == 0
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, **TASKS)
+        Experiment(load_config(settings(model)), folder).run()
     return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run, to damage."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def test_a_folder_that_holds_another_run_is_left_alone(
     run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:
     before = _contents(run)
-    code, err = colearn("train", config(), "--out", str(run))
+    code, _, err = colearn("train", config(), "--out", str(run))
     is_one_line(code, err, f"--out {run}: ", "holds a run", "--resume")
     assert _contents(run) == before
 
@@ -368,7 +369,7 @@ def test_resuming_with_another_config_leaves_the_run_alone(
     run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:
     before = _contents(run)
-    code, err = colearn("train", config(), "--out", str(run), "--resume", "--seed", "5")
+    code, _, err = colearn("train", config(), "--out", str(run), "--resume", "--seed", "5")
     is_one_line(code, err, f"--out {run}: ", "run.seed", "name another folder")
     assert _contents(run) == before
 
@@ -377,7 +378,7 @@ def test_an_out_that_is_a_file_is_one_line(
     colearn: Command, config: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "run").write_text("mine")
-    code, err = colearn("train", config(), "--out", str(tmp_path / "run"))
+    code, _, err = colearn("train", config(), "--out", str(tmp_path / "run"))
     is_one_line(code, err, "--out ", "is a file", "name a folder")
     assert (tmp_path / "run").read_text() == "mine"
 
@@ -385,14 +386,20 @@ def test_an_out_that_is_a_file_is_one_line(
 def test_an_out_whose_name_is_too_long_is_one_line(
     colearn: Command, config: Callable[..., str], tmp_path: Path
 ) -> None:
-    code, err = colearn("train", config(), "--out", str(tmp_path / ("x" * 300)))
+    code, _, err = colearn("train", config(), "--out", str(tmp_path / ("x" * 300)))
     is_one_line(code, err, "--out ", "name too long", "name a folder")
 
 
 @pytest.mark.parametrize(
-    "name", ["weights.safetensors", "optimizer.safetensors", "learner.json", "progress.json"]
+    ("command", "name"),
+    [
+        ("train", "weights.safetensors"),
+        ("train", "optimizer.safetensors"),
+        ("train", "learner.json"),
+        ("train", "progress.json"),
+        ("evaluate", "weights.safetensors"),
+    ],
 )
-@pytest.mark.parametrize("command", ["train", pytest.param("evaluate", marks=pytest.mark.slow)])
 def test_a_checkpoint_cut_short_is_one_line(
     command: str, name: str, run: Path, colearn: Command, config: Callable[..., str]
 ) -> None:
@@ -404,23 +411,43 @@ def test_a_checkpoint_cut_short_is_one_line(
     arguments = ["evaluate", str(run)]
     if command == "train":
         arguments = ["train", config(), "--out", str(run), "--resume"]
-    code, err = colearn(*arguments)
+    code, _, err = colearn(*arguments)
     is_one_line(code, err, str(path), "damaged", "delete")
 
 
 def test_evaluating_what_is_no_run_is_one_line(colearn: Command, tmp_path: Path) -> None:
-    code, err = colearn("evaluate", str(tmp_path))
+    code, _, err = colearn("evaluate", str(tmp_path))
     is_one_line(code, err, "no config.yaml", "give a run's folder")
 
 
 def test_evaluating_a_run_without_a_checkpoint_is_one_line(run: Path, colearn: Command) -> None:
     shutil.rmtree(run / "checkpoints")
-    code, err = colearn("evaluate", str(run))
+    code, _, err = colearn("evaluate", str(run))
     is_one_line(code, err, str(run), "no checkpoint yet")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "RUN"),
+        ("export", "RUN", "--to", "agents"),
+        ("play", "RUN", "--agent", "ada=http://127.0.0.1:9"),
+        ("train", "--out", "RUN", "--resume"),
+        ("report", "RUN"),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("content", [b"[", b"\xff", b"7", b"task: 3"])
+def test_a_damaged_config_of_a_run_is_one_line(
+    words: tuple[str, ...], content: bytes, run: Path, colearn: Command
+) -> None:
+    (run / "config.yaml").write_bytes(content)
+    arguments = [str(run) if word == "RUN" else word for word in words]
+    assert complaint(colearn, *arguments, named=str(run / "config.yaml")) is None
+
+
 def test_reporting_what_is_no_comparison_is_one_line(colearn: Command, tmp_path: Path) -> None:
-    code, err = colearn("report", str(tmp_path))
+    code, _, err = colearn("report", str(tmp_path))
     is_one_line(code, err, str(tmp_path), "colearn compare CONFIG --out DIR")
 
 
@@ -441,7 +468,9 @@ def test_a_missing_extra_names_the_pip_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _hide(monkeypatch, extra)
-    code, err = colearn("train", config(), "--out", str(tmp_path / "run"), "--set", EXTRAS[extra])
+    code, _, err = colearn(
+        "train", config(), "--out", str(tmp_path / "run"), "--set", EXTRAS[extra]
+    )
     is_one_line(code, err, f"{extra} is not installed", f"pip install 'colearn-llm[{extra}]'")
     assert not (tmp_path / "run").exists()
 
@@ -479,7 +508,7 @@ def test_a_failure_after_an_evaluation_keeps_what_was_measured(
         return Outcome(state=outcome.state, reward=reward)
 
     monkeypatch.setattr(Notes, "step", step)
-    code, err = colearn("train", config(), "--out", str(tmp_path / "run"))
+    code, _, err = colearn("train", config(), "--out", str(tmp_path / "run"))
     is_one_line(code, err, "task.step: ", "reward is nan")
     assert (tmp_path / "run" / "metrics.jsonl").read_text().count("\n") == 1
 
@@ -488,7 +517,7 @@ def test_a_section_below_a_value_is_one_line(
     colearn: Command, config: Callable[..., str], tmp_path: Path
 ) -> None:
     file = config(run={"seed": 3, "device": "cpu"})
-    code, err = colearn("train", file, "--out", str(tmp_path / "run"), "--set", "run.seed.x=1")
+    code, _, err = colearn("train", file, "--out", str(tmp_path / "run"), "--set", "run.seed.x=1")
     is_one_line(code, err, "run.seed.x: seed holds a value", "set seed itself")
 
 
@@ -496,13 +525,13 @@ def test_comparing_a_mistaken_config_is_one_line_that_names_the_algorithm(
     colearn: Command, config: Callable[..., str], tmp_path: Path
 ) -> None:
     compare = {"algorithms": {"collm_cc": {"train.epoch": 2}}}
-    code, err = colearn("compare", config(compare=compare), "--out", str(tmp_path / "all"))
+    code, _, err = colearn("compare", config(compare=compare), "--out", str(tmp_path / "all"))
     is_one_line(code, err, "compare.algorithms.collm_cc: train.epoch: unknown key", "'epochs'")
     assert not (tmp_path / "all").exists()
 
 
 def test_checking_an_unknown_task_is_one_line(colearn: Command) -> None:
-    code, err = colearn("check", "str_buld")
+    code, _, err = colearn("check", "str_buld")
     is_one_line(code, err, "task", "did you mean 'str_build'?")
 
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL, run
 from typing import Any
 
 import pytest
 import yaml
+from commands import *  # noqa: F403 - a fixture
+from commands import Command
 from estimated import *  # noqa: F403 - fixtures
 from tiny import register, save_model
 
 from colearn.config import load_config, shipped_configs
-from colearn.entry.cli import main
 from colearn.errors import ConfigError
 from colearn.estimate import estimate
 from colearn.runs.comparison.plan import config_of
 from colearn.training.loop import Experiment
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -31,21 +29,6 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("COLUMNS", "120")
-
-
-@pytest.fixture
-def colearn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["colearn", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return code, shown.out, shown.err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -75,21 +58,20 @@ def config(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_a_dry_run_ends_well_and_writes_nothing(colearn: Run, config: str, tmp_path: Path) -> None:
-    code, _, err = colearn("train", config, "--dry-run", "--out", str(tmp_path / "run"))
+def test_a_dry_run_shows_networks_peaks_and_tokens_and_writes_nothing(
+    colearn: Command, config: str, tmp_path: Path
+) -> None:
+    code, out, err = colearn("train", config, "--dry-run", "--out", str(tmp_path / "run"))
     assert (code, err) == (0, "")
+    for word in ("actor-ada", "critic-team", "rollout", "actor update", "most", "generations"):
+        assert word in out
     # the cache notes a folder that was opened for the first time in this process
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"notes.yaml"}
     assert {path.name for path in tmp_path.glob("cache/*")} <= {"opened"}, "no model is made"
 
 
-def test_it_shows_networks_peaks_and_tokens(colearn: Run, config: str) -> None:
-    _, out, _ = colearn("train", config, "--dry-run")
-    for word in ("actor-ada", "critic-team", "rollout", "actor update", "most", "generations"):
-        assert word in out
-
-
-def test_a_label_of_the_comparison_is_resolved(colearn: Run, config: str) -> None:
+@pytest.mark.usefixtures("no_passes")
+def test_a_label_of_the_comparison_is_resolved(colearn: Command, config: str) -> None:
     _, out, _ = colearn("train", config, "--dry-run", "--algorithm", "wide")
     # 2 episodes of 3 + 9 joint actions
     assert "notes, magrpo" in out and any(
@@ -97,8 +79,9 @@ def test_a_label_of_the_comparison_is_resolved(colearn: Run, config: str) -> Non
     )
 
 
+@pytest.mark.usefixtures("no_passes")
 def test_an_iteration_beyond_the_budget_is_told_before_a_run_and_in_it(
-    colearn: Run, config: str, tmp_path: Path
+    colearn: Command, config: str, tmp_path: Path
 ) -> None:
     _, out, err = colearn("train", config, "--dry-run", "--algorithm", "wide")
     assert "has up to 24 environment steps, the budget is 8, and" in " ".join((out + err).split())
@@ -114,8 +97,9 @@ def test_an_iteration_beyond_the_budget_is_told_before_a_run_and_in_it(
     assert code == 0 and err.splitlines().count(line) == 1
 
 
+@pytest.mark.usefixtures("no_passes")
 def test_a_comparison_is_a_row_for_each_entry_and_writes_nothing(
-    colearn: Run, config: str, tmp_path: Path
+    colearn: Command, config: str, tmp_path: Path
 ) -> None:
     code, out, err = colearn("compare", config, "--dry-run", "--out", str(tmp_path / "all"))
     assert (code, err) == (0, "")
@@ -142,25 +126,25 @@ def test_a_comparison_is_a_row_for_each_entry_and_writes_nothing(
         ("algorithm.name=grpo", "algorithm: "),
     ],
 )
-def test_a_mistake_is_one_line(colearn: Run, config: str, pair: str, said: str) -> None:
+def test_a_mistake_is_one_line(colearn: Command, config: str, pair: str, said: str) -> None:
     code, out, err = colearn("train", config, "--dry-run", "--set", pair)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
 
-def test_a_run_without_a_folder_is_one_line(colearn: Run, config: str) -> None:
+def test_a_run_without_a_folder_is_one_line(colearn: Command, config: str) -> None:
     code, _, err = colearn("train", config)
     assert code == 2 and err.startswith("error: --out: missing; ") and err.count("\n") == 1
 
 
 ELSEWHERE = ("gemma_str_build", "taught_team")
 LABELS = {
-    name: sorted(load_config(name).compare.algorithms) or [load_config(name).algorithm.name]
+    name: min(load_config(name).compare.algorithms, default=load_config(name).algorithm.name)
     for name in shipped_configs()
     if yaml.safe_load(shipped_configs()[name].read_text()).get("models") and name not in ELSEWHERE
 }
-"""Of every shipped config that describes a run, except those with models in folders that the user
-downloads or exports."""
+"""A label of every shipped config that describes a run, except those with models in folders that
+the user downloads or exports."""
 
 
 @pytest.mark.usefixtures("no_passes")
@@ -170,41 +154,36 @@ def test_a_teacher_that_is_not_here_is_named_by_its_setting() -> None:
         estimate(config)
 
 
+@pytest.mark.slow
+def test_a_config_of_published_models_is_estimated() -> None:
+    assert estimate(config_of(load_config("paper/coop_humaneval"), "collm_cc")).phases
+
+
+@pytest.mark.usefixtures("no_passes")
 @pytest.mark.parametrize(
     "name",
     [
-        *("quickstart", "tiny/str_build", "learning/kuhn"),
-        pytest.param("paper/arxiv", marks=pytest.mark.slow),
-        pytest.param("paper/coop_humaneval", marks=pytest.mark.slow),  # other architectures
+        pytest.param(name, marks=() if name in ("quickstart", "paper/tldr") else pytest.mark.slow)
+        for name in LABELS
     ],
 )
-def test_a_shipped_config_is_estimated(name: str) -> None:
-    assert estimate(config_of(load_config(name), LABELS[name][0])).phases
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_passes")
-@pytest.mark.parametrize("name", LABELS)
-def test_every_label_of_every_shipped_config_is_planned(name: str) -> None:
+def test_every_shipped_config_is_planned(name: str) -> None:
     """Only the passes over the models are left out, which differ by architecture."""
-    for label in LABELS[name]:
-        assert estimate(config_of(load_config(name), label)).phases
+    assert estimate(config_of(load_config(name), LABELS[name])).phases
 
 
-def test_what_a_dry_run_counts_is_what_a_run_trains(config: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_passes")
+def test_what_a_dry_run_counts_is_what_a_run_trains_and_an_iteration_costs(
+    config: str, tmp_path: Path
+) -> None:
     settings = load_config(config)
     done = Experiment(settings, tmp_path / "run").run()
+    expected = estimate(settings)
     counted = {
-        n.key.model if n.key.kind == "actor" else str(n.key): n.trained
-        for n in estimate(settings).networks
+        n.key.model if n.key.kind == "actor" else str(n.key): n.trained for n in expected.networks
     }
     assert counted == done.parameters
-
-
-def test_what_a_dry_run_bounds_is_what_an_iteration_costs(config: str, tmp_path: Path) -> None:
-    settings = load_config(config)
-    done = Experiment(settings, tmp_path / "run").run()
-    steps = estimate(settings).steps
+    steps = expected.steps
     assert steps is not None
     # two iterations, every episode at its horizon
     assert (done.joint_actions, done.generations) == (
@@ -215,14 +194,12 @@ def test_what_a_dry_run_bounds_is_what_an_iteration_costs(config: str, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["collm_cc", "magrpo"])
-def test_the_estimate_is_within_a_fifth_of_what_a_run_measures(
-    algorithm: str, tmp_path: Path
-) -> None:
-    words = ["train", "quickstart", "--algorithm", algorithm, "--set=train.environment_steps=64"]
-    for folder in ("warm", "run"):  # the first makes the embedded model, which needs memory, too
-        command = [sys.executable, "-m", "colearn", *words, "--out", str(tmp_path / folder)]
-        run(command, check=True, stdout=DEVNULL)
+def test_the_estimate_is_within_a_fifth_of_what_a_run_measures(tmp_path: Path) -> None:
+    words = ["train", "quickstart", "--algorithm", "collm_cc"]
+    # the first run makes the embedded model, which needs memory, too
+    for folder, steps in (("warm", 1), ("run", 64)):
+        more = [f"--set=train.environment_steps={steps}", "--out", str(tmp_path / folder)]
+        run([sys.executable, "-m", "colearn", *words, *more], check=True, stdout=DEVNULL)
     measured = json.loads((tmp_path / "run" / "run.json").read_text())["peak_memory_bytes"]
-    dry_run = estimate(config_of(load_config("quickstart"), algorithm))
+    dry_run = estimate(config_of(load_config("quickstart"), "collm_cc"))
     assert dry_run.peak("cpu") == pytest.approx(measured, rel=0.2)

@@ -9,7 +9,6 @@ import pytest
 from colearn.entry.cli import main
 
 TASK = """
-import random
 import numpy as np
 from colearn.contract import DecPOMDP
 from colearn.contract.types import Outcome
@@ -39,15 +38,6 @@ class Mine(DecPOMDP):
 class ShowsASet(Mine):
     def observe(self, state, agent):
         return " ".join(WORDS)
-
-
-DRAWN = random.randrange(10**9)
-
-
-class DrawsAtImport(Mine):
-    def global_info(self, state):
-        return f"{DRAWN}"
-
 """
 
 
@@ -63,7 +53,6 @@ def folder(tmp_path_factory):
     [
         ("Mine", None),
         ("ShowsASet", "task.observe: what 'a' sees at turn 0 of item"),
-        ("DrawsAtImport", "task.global_info: the text at turn 0 of item"),
     ],
 )
 def test_what_differs_between_processes_is_one_line(folder, name, told, monkeypatch, capsys):

@@ -75,6 +75,14 @@ def alike(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.fixture(scope="module")
+def usual(model: str) -> dict[str, torch.Tensor]:
+    """The weights of a team that learns in this process's main thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, notes="tiny:Notes")
+        return weights(learned(config_of(model))[0])
+
+
 OWN_LAST = {
     "critic": {"name": "own_last:OwnLast"},
     "advantage": {"name": "own_last:OwnLastAdvantage"},
@@ -117,22 +125,19 @@ def test_a_kind_of_learner_steps_its_networks_and_is_counted_by_the_dry_run(mode
     assert (own.adam, own.gradients) == (0, 4 * own.trained) and own.trained > 0
 
 
-def test_a_host_makes_the_calls_on_its_models(model: str) -> None:
-    usual, _ = learned(config_of(model))
+def test_a_host_makes_the_calls_on_its_models(model: str, usual: dict[str, torch.Tensor]) -> None:
     parts, _ = learned(config_of(model, run={"host": "backward_host:Backward"}))
     # in each of two updates: the critic's pass with its step, both actors' passes with theirs
     actors, called = ["actor-ben", "actor-ada"], [names for names in backward_host.CALLED if names]
     assert called == 2 * [["critic-team"], actors]
-    assert alike(weights(parts), weights(usual))
+    assert alike(weights(parts), usual)
 
 
-@pytest.mark.parametrize("lora", [None, {"rank": 2}])
 def test_models_of_a_host_may_learn_in_threads(
-    model: str, lora: Any, monkeypatch: pytest.MonkeyPatch
+    model: str, usual: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from colearn.training.learners.learner import NetworkLearner
 
-    usual, _ = learned(config_of(model, lora=lora))
     seen, real = set(), NetworkLearner.step
 
     def noted(self: NetworkLearner, done: float) -> dict[str, float]:
@@ -140,12 +145,10 @@ def test_models_of_a_host_may_learn_in_threads(
         return real(self, done)
 
     monkeypatch.setattr(NetworkLearner, "step", noted)
-    parts, _ = learned(
-        config_of(model, lora=lora, run={"host": {"name": "local", "threads": True}})
-    )
+    parts, _ = learned(config_of(model, run={"host": {"name": "local", "threads": True}}))
     parts.close()
     assert seen == {"model"}
-    assert alike(weights(parts), weights(usual))
+    assert alike(weights(parts), usual)
 
 
 def test_models_on_one_base_take_turns_and_others_run_side_by_side(model: str) -> None:

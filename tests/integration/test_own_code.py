@@ -67,10 +67,6 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def colearn(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(folder, sys.executable, "-P", "-m", "colearn", *arguments)
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A config's folder, in which files have the names of packages that libraries look for."""
@@ -85,22 +81,10 @@ def folder(tmp_path):
 
 
 def test_a_run_imports_what_its_config_names_and_no_stranger(folder):
-    done = colearn(folder, "train", "config.yaml", "--out", "run", "--set", "run.step_workers=1")
+    words = ("train", "config.yaml", "--out", "run", "--set", "run.step_workers=1")
+    done = run(folder, sys.executable, "-P", "-m", "colearn", *words)
     assert done.returncode == 0, done.stderr
     assert "STRANGER" not in done.stderr and "mytask.py, which the config" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["check", "mytask:Mine"],
-        pytest.param(["train", "config.yaml", "--dry-run"], marks=pytest.mark.slow),
-    ],
-)
-def test_a_command_imports_no_stranger(folder, command):
-    done = colearn(folder, *command)
-    assert "STRANGER" not in done.stderr and "No module" not in done.stderr
-    assert "mytask" in done.stderr  # the code that runs is announced
 
 
 def test_a_spawned_worker_finds_the_modules_of_pickled_values_and_no_stranger(folder):

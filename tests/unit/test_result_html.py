@@ -26,12 +26,14 @@ def page_of(html: str) -> str:
     return unescape(page)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_notebook_shows_the_report_of_a_run_in_a_frame_without_scripts(result: Result) -> None:
     html = result._repr_html_()
     assert str(result.folder) in html
     assert page_of(html) == live_page(result.folder, None)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_notebook_shows_the_report_of_a_comparison(tmp_path: Path) -> None:
     fabricated_runs.write_comparison(tmp_path / "compared", seeds=range(1))
     report = colearn.write_report(tmp_path / "compared")

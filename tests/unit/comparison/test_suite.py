@@ -15,12 +15,13 @@ from fabricated_config import register
 
 from colearn.config import SuiteSettings, is_suite, load_config, load_suite
 from colearn.errors import CheckpointError, ColearnError, ConfigError
-from colearn.runs.comparison.suite import compare_suite, plan_suite, report_suite
+from colearn.runs.comparison.claim import claim
+from colearn.runs.comparison.suite import compare_suite, plan_suite
 from colearn.text.terminal import Terminal
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered(monkeypatch: pytest.MonkeyPatch, no_figures: None) -> None:
     register(monkeypatch)
     fabricated.make_runs(monkeypatch)
 
@@ -96,8 +97,6 @@ def test_one_task_of_a_suite_can_be_chosen(tmp_path):
     shown = run(chosen, tmp_path / "out")
     assert "Adj" in shown and "IoU" not in shown
     assert not (tmp_path / "out" / "two").exists()
-    run(load_suite(settings(tmp_path)), tmp_path / "out")  # the others are added later
-    assert (tmp_path / "out" / "two" / "report.html").is_file()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ def test_a_suite_is_told_from_a_config(tmp_path):
 
 def test_a_suite_runs_all_comparisons_and_reports_each(tmp_path):
     out = tmp_path / "out"
-    run(suite(tmp_path), out)
+    wide = run(suite(tmp_path), out)
     assert sorted(path.name for path in out.glob("*/runs/*")) == [
         "collm_cc-s0",
         "collm_cc-s0",
@@ -168,38 +167,32 @@ def test_a_suite_runs_all_comparisons_and_reports_each(tmp_path):
     assert 'href="one/report.html"' in page and 'href="two/report.html"' in page
     linked = re.findall('href="([^"]+)"', page)
     assert linked and all((out / path).is_file() for path in linked)
+    board = (out / "board.md").read_text()
+    (out / "board.md").unlink()
+    narrow = run(suite(tmp_path), out, width=60)
+    assert (out / "board.md").read_text() == board, "written again from the folder"
+    assert wide.count("┏") == 1 and narrow.count("┏") == 2, "a table for each task"
 
 
-@pytest.mark.slow
-def test_the_same_command_makes_only_what_is_missing(tmp_path):
-    out = tmp_path / "out"
-    run(suite(tmp_path), out)
-    finished = (out / "one" / "runs" / "magrpo-s0" / "run.json").stat().st_mtime_ns
-    told = run(suite(tmp_path, seeds=[0, 1]), out)
-    assert (out / "one" / "runs" / "magrpo-s0" / "run.json").stat().st_mtime_ns == finished
-    assert "one/magrpo-s0: already finished" in told and "one/magrpo-s1: finished" in told
-
-
-@pytest.mark.slow
 def test_one_task_in_a_folder_that_holds_more_leaves_the_others_in_the_report(tmp_path):
     out = tmp_path / "out"
     run(suite(tmp_path), out)
-    others = {path: path.stat().st_mtime_ns for path in out.glob("two/runs/*/run.json")}
+    finished = {path: path.stat().st_mtime_ns for path in out.glob("*/runs/*/run.json")}
     told = run(suite(tmp_path, tasks=["one"], rows={"magrpo": "Group"}, seeds=[0, 1]), out)
-    assert "one/magrpo-s1: finished" in told and "Two" in told
-    assert others and others == {path: path.stat().st_mtime_ns for path in others}
+    assert "one/magrpo-s0: already finished" in told and "one/magrpo-s1: finished" in told
+    assert len(finished) == 3
+    assert finished == {path: path.stat().st_mtime_ns for path in finished}
     board = (out / "board.md").read_text()
     assert "| CC |" in board and "Two" in board and "Group" in board
     assert 'href="two/report.html"' in (out / "index.html").read_text()
 
 
-@pytest.mark.slow
-def test_another_size_in_the_same_folder_is_refused(tmp_path):
-    out = tmp_path / "out"
-    run(suite(tmp_path), out)
+def test_another_comparison_in_the_folder_of_a_task_is_refused(tmp_path):
+    for task, plan in plan_suite(suite(tmp_path)).items():
+        claim(plan, tmp_path / "out" / task, None)
     changed = suite(tmp_path, each={"train": {"epochs": 3}})
     with pytest.raises(CheckpointError, match=r"two holds another comparison"):
-        run(changed, out)
+        run(changed, tmp_path / "out")
 
 
 def test_a_failed_run_is_a_note_in_the_table_and_then_an_error(tmp_path):
@@ -210,20 +203,3 @@ def test_a_failed_run_is_a_note_in_the_table_and_then_an_error(tmp_path):
         run(suite(tmp_path), out)
     notes = json.loads((out / "summary.json").read_text())["notes"]
     assert notes[1] == "One, Group: run failed: RuntimeError: the batch is not finite"
-
-
-@pytest.mark.slow
-def test_a_report_can_be_written_again_from_the_folder(tmp_path):
-    out = tmp_path / "out"
-    run(suite(tmp_path), out)
-    before = (out / "board.md").read_text()
-    (out / "board.md").unlink()
-    assert report_suite(out) == out / "index.html"
-    assert (out / "board.md").read_text() == before
-
-
-@pytest.mark.slow
-def test_a_narrow_terminal_gets_a_table_for_each_task(tmp_path):
-    wide = run(suite(tmp_path), tmp_path / "out")
-    narrow = run(suite(tmp_path), tmp_path / "out", width=60)
-    assert wide.count("┏") == 1 and narrow.count("┏") == 2

@@ -52,6 +52,7 @@ def test_final_values_at_unequal_steps_are_told_as_such():
     assert unequal_note({"magrpo": [1360], "untrained": [0]}) == ""
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_unequal_steps_are_told_on_the_page_in_the_table_the_summary_and_the_terminal(
     tmp_path, monkeypatch, capsys
 ):

@@ -118,6 +118,7 @@ def test_what_is_explained_is_pooled_over_the_second_half_of_the_updates(tmp_pat
     assert told["explained"]["mean"] == pytest.approx(1 - 700 / 1400)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path: Path) -> None:
     write_runs(tmp_path, [[turn(0), turn(1, freedom=0, within=0.0)]] * 4)
     summary, table, _ = reported(tmp_path)
@@ -132,6 +133,7 @@ def test_each_turn_has_explained_variance_bias_item_means_and_a_ceiling(tmp_path
     assert summary["algorithms"]["magrpo"]["critic"] is None and "magrpo, turn" not in section
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_of_one_run_nothing_is_called_a_mean_over_seeds(tmp_path: Path) -> None:
     write_runs(tmp_path, [[turn()]] * 4, seeds=(0,))
     _, table, page = reported(tmp_path)

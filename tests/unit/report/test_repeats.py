@@ -4,6 +4,7 @@ import json
 
 import fabricated_runs as fabricated
 import pytest
+from undrawn import undrawn
 
 from colearn.runs.report import write_report
 from colearn.runs.report.source import read_source
@@ -49,7 +50,8 @@ def four_equal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("four_equal")
     write_untrained(folder, [-0.25] * 4)
     write_trained(folder)
-    write_report(folder)
+    with undrawn():
+        write_report(folder)
     return folder
 
 

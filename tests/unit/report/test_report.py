@@ -19,6 +19,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from undrawn import undrawn
 
 from colearn.config import load_config
 from colearn.errors import CheckpointError
@@ -28,6 +29,7 @@ from colearn.runs.report.plots import Plots
 from colearn.runs.report.settings import settings_table
 from colearn.runs.report.show import show_estimate, show_number
 from colearn.runs.report.source import read_source
+from colearn.runs.report.summarise import summarise
 from colearn.runs.report.write import live_page
 from colearn.text.printable import escape
 
@@ -125,6 +127,7 @@ def test_every_figure_is_an_svg_and_a_pdf_beside_the_page(folder, page, outline)
     assert base64.b64encode((folder / "figures" / "iou.svg").read_bytes()).decode() in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_page_that_is_rewritten_during_a_run_links_to_no_files(tmp_path: Path) -> None:
     fabricated.write_run(tmp_path / "run", "magrpo", 0)
     page = live_page(tmp_path / "run", 10)
@@ -221,14 +224,12 @@ def test_diagnostics_are_means_over_models_and_a_critic_s_are_its_own(tmp_path):
     lines = [json.loads(text) for text in (folder / "metrics.jsonl").read_text().splitlines()]
     lines[1]["metrics"] = {"a/grad_norm": 1.0, "b/grad_norm": 2.0, "critic/team/grad_norm": 8.0}
     fabricated.write_jsonl(folder / "metrics.jsonl", lines)
-    write_report(folder)
-    diagnostics = json.loads((folder / "summary.json").read_text())["algorithms"]["magrpo"][
-        "diagnostics"
-    ]
-    assert diagnostics["grad_norm"]["mean"] == [1.5]
-    assert diagnostics["critic/grad_norm"]["mean"] == [8.0]
+    diagnostics = summarise(read_source(folder)).algorithms["magrpo"].diagnostics
+    assert diagnostics["grad_norm"].mean == [1.5]
+    assert diagnostics["critic/grad_norm"].mean == [8.0]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_where_the_time_went_stands_below_the_transcripts_and_as_numbers_in_csv(tmp_path):
     """One update of 4 s, of which 1 s idle."""
     run = tmp_path / "run"
@@ -338,11 +339,14 @@ def test_curves_in_the_summary_are_what_is_drawn(summary):
 
 def test_headline_and_what_is_missing_stand_at_the_top(page, summary):
     assert escape(summary["headline"]) in page
+    unfinished = {"run": "magrpo-s9", "status": "unfinished", "environment_steps": 400}
+    assert summary["missing"] == [unfinished]
     assert page.index("magrpo-s9") < page.index("Learning curves")
     assert page.index("Learning curves") < page.index("What was compared")
     assert page.index("Performance, response time") < page.index("<h2>Settings")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_metric_that_is_always_0_is_named_and_has_no_rows(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "magrpo-s0"
     fabricated.write_run(run, "magrpo", 0)
@@ -356,6 +360,7 @@ def test_a_metric_that_is_always_0_is_named_and_has_no_rows(tmp_path: Path) -> N
     assert "unknown before" in alone, "a metric without a value is not 0"
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_run_that_goes_on_has_a_page_of_its_curves_so_far(tmp_path: Path) -> None:
     run = tmp_path / "run"
     fabricated.write_run(run, "magrpo", 0, status="running")
@@ -370,21 +375,27 @@ def test_a_run_that_goes_on_has_a_page_of_its_curves_so_far(tmp_path: Path) -> N
         live_page(run, 10)
 
 
-def test_one_algorithm_alone_is_not_called_a_comparison(tmp_path: Path, page: str) -> None:
-    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
-    alone = write_report(tmp_path).read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of one run of one algorithm."""
+    folder = tmp_path_factory.mktemp("alone")
+    fabricated.write_run(folder / "runs" / "magrpo-s0", "magrpo", 0)
+    with undrawn():
+        return write_report(folder).read_text(encoding="utf-8")
+
+
+def test_one_algorithm_alone_is_not_called_a_comparison(alone: str, page: str) -> None:
     assert "colearn run" in alone and "What was run" in alone and "<summary>All " in alone
     assert "ompar" not in alone.partition("Learning curves")[0].partition("<body>")[2]
     assert "colearn comparison" in page and "What was compared" in page
 
 
-def test_a_single_run_is_not_called_a_mean_over_seeds(tmp_path: Path, page: str) -> None:
-    fabricated.write_run(tmp_path / "runs" / "magrpo-s0", "magrpo", 0)
-    alone = write_report(tmp_path).read_text(encoding="utf-8")
+def test_a_single_run_is_not_called_a_mean_over_seeds(alone: str, page: str) -> None:
     assert "over seeds" not in alone and "Values of one run" in alone
     assert "over seeds" in page and "Values of one run" not in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_one_run_of_each_algorithm_gives_no_probabilities(tmp_path: Path, page: str) -> None:
     fabricated.write_comparison(tmp_path, range(1), ("collm_cc", "magrpo"))
     alone = write_report(tmp_path).read_text(encoding="utf-8")
@@ -417,6 +428,7 @@ def test_markdown_cells_do_not_break_their_row(folder):
     assert widths[:5] == [widths[0]] * 5
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_runs_evaluated_once_are_reported(tmp_path):
     for seed in range(2):
         folder = tmp_path / "runs" / f"magrpo-s{seed}"
@@ -431,6 +443,7 @@ def test_runs_evaluated_once_are_reported(tmp_path):
     assert "After training" not in page
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_runs_without_transcripts_or_finite_returns_are_reported(tmp_path):
     folder = tmp_path / "runs" / "magrpo-s0"
     fabricated.write_run(folder, "magrpo", 0)
@@ -513,7 +526,8 @@ def judged(tmp_path_factory) -> Path:
         for line in lines:
             line["metrics"]["objective"] = 7.25
         fabricated.write_jsonl(path, lines)
-    write_report(folder)
+    with undrawn():
+        write_report(folder)
     return folder
 
 
@@ -537,6 +551,7 @@ def test_the_lowest_mean_is_bold_where_lower_is_better(judged):
     assert row.split(" | ")[2].startswith("**")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_intervals_end_at_the_bounds_of_a_metric_and_that_of_the_gain_does_not(judged, page):
     """The largest last value of iou is 0.7517, its interval ends at 0.7575 by Student's t."""
     free = json.loads((judged / "summary.json").read_text())["algorithms"]["collm_cc"]
@@ -562,6 +577,7 @@ def test_what_is_optimised_stands_apart_from_what_is_compared(judged):
     assert "| return after |" in others and "objective" not in others
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_costs_of_a_tasks_services_are_lines_of_the_overhead(tmp_path):
     folder = fabricated.write_comparison(tmp_path, range(2))
     for path in folder.glob("runs/collm_cc-*/run.json"):

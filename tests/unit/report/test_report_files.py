@@ -12,6 +12,7 @@ from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
+from undrawn import undrawn
 
 from colearn.contract.picture import Cell, Panel, Picture
 from colearn.entry.cli import main
@@ -19,8 +20,6 @@ from colearn.errors import CheckpointError
 from colearn.runs.record import RunFolder
 from colearn.runs.record.files import published, write_text
 from colearn.runs.report import write_report
-
-SLOW = pytest.mark.slow
 
 OWN = "what I wrote"
 NAMES = ("report.html", "summary.json", "table.md", *(f"curves.{e}" for e in ("png", "svg", "csv")))
@@ -64,9 +63,11 @@ def test_a_report_replaces_links_and_leaves_the_files_that_they_name(
     assert not any((folder / name).is_symlink() for name in (*NAMES, "tables", "figures"))
     assert "<html" in page.read_text() and list((folder / "tables").glob("*.csv"))
     assert list((folder / "figures").glob("*.pdf"))
-    write_report(folder)  # over its own files
+    with undrawn():
+        write_report(folder)  # over its own files
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_report_that_cannot_be_written_is_one_line_and_changes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_report_that_cannot_be_written_is_one_line_and_changes_nothing(
     assert written(folder) == before and (folder / "report.html").read_text() == OWN
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_folder_in_place_of_a_file_is_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_metric_without_bounds_counts_as_not_finite(folder: Path, size: float)
         assert (line.metrics["huge"], line.metrics["a"]) == (None, 1e99)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_metrics_of_any_size_do_not_end_the_report(folder: Path) -> None:
     def change(line: dict[str, Any]) -> None:
         sign = 1 if line["iteration"] % 2 else -1
@@ -125,6 +128,7 @@ def test_a_count_without_bounds_is_one_line(folder: Path) -> None:
         write_report(folder)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_page_is_bounded_whatever_the_run_wrote(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,15 +155,16 @@ def picture(cells: int, columns: int) -> dict[str, Any]:
     return Picture(groups=((Panel("world", columns, 100, stones),),)).plain()
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize(
     ("turn", "shown"),
     [
         ({"reward": 1.0}, 200),
-        pytest.param({"actions": {"ada": "x" * 970}}, 10, marks=SLOW),
+        ({"actions": {"ada": "x" * 970}}, 10),
         ({"actions": {f"agent {number}": "x" * 85 for number in range(10)}}, 9),
-        pytest.param({"picture": picture(50, columns=1)}, 4, marks=SLOW),
+        ({"picture": picture(50, columns=1)}, 4),
         ({"picture": picture(0, columns=390)}, 1),
-        pytest.param({"rendered": "x" * 970}, 10, marks=SLOW),
+        ({"rendered": "x" * 970}, 10),
     ],
     ids=["turns", "texts", "agents", "cells", "grids", "states"],
 )
@@ -178,6 +183,7 @@ def test_a_page_of_an_episode_without_end_says_what_it_left_out(
     assert episode.count("<h5>Turn") == shown and len(episode) < 120_000
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_page_shows_a_bounded_number_of_an_episodes_metrics(folder: Path) -> None:
     many = {f"metric {number:,}": 1.0 for number in range(3000)}
     changed_lines(folder / "episodes.jsonl", lambda line: line.update(metrics=many))

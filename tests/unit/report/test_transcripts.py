@@ -78,6 +78,7 @@ def test_without_a_known_critic_the_page_shows_no_input(tmp_path: Path, algorith
     assert critic_of(read_run(RunFolder(tmp_path / "run"))) is None
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_page_folds_what_the_critic_read_at_each_turn(tmp_path: Path) -> None:
     fabricated.write_run(tmp_path / "run", "collm_cc", 0)
     page = write_report(tmp_path / "run").read_text()

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from colearn.contract import Callback, Headline, Tracker
 from colearn.errors import ConfigError
 from colearn.runs.record import Line, Progress
 from colearn.training import listeners as module
+from colearn.training.callbacks import OwnMetric
 from colearn.training.listeners import Listeners
 from colearn.training.processes import Processes
 
@@ -278,3 +280,54 @@ def test_a_callback_that_raises_is_one_line_that_names_it_and_its_line(
     line = str(caught.value)
     assert line.startswith(f"{field}: Mine raised LookupError: no such key ({__file__}, line ")
     assert line.endswith("fix it there") and "\n" not in line
+
+
+def on(event: str, change: Any) -> Callback:
+    """A callback that changes an event."""
+    return type("Mine", (Callback,), {event: lambda self, at: change(at)})()
+
+
+def test_numbers_of_every_kind_are_metrics(make: Any) -> None:
+    values = {"one": np.float32(0.5), "two": torch.tensor(2.0), "three": np.int64(3), "none": None}
+    listeners, files, _ = make(on("on_evaluate", lambda event: event.metrics.update(values)))
+    listeners.start(resumed=False)
+    listeners.evaluation([], {"return": 0.0})
+    assert [files.written[0][name] for name in values] == [0.5, 2.0, 3.0, None]
+
+
+@pytest.mark.parametrize(
+    ("event", "change", "line"),
+    [
+        ("on_update", lambda at: at.metrics.update(x="a"), "set the metric 'x' to 'a'"),
+        ("on_evaluate", lambda at: at.metrics.update(x=torch.ones(2)), "set the metric 'x' to"),
+        ("on_evaluate", lambda at: at.metrics.update({"return": "x"}), "set the metric 'return'"),
+        ("on_evaluate", lambda at: at.metrics.update({3: 1.0}), "set the metric 3 to 1.0; set a"),
+        ("on_update", lambda at: setattr(at, "stop", False), "set stop to False; to end the run"),
+        ("on_rollout", lambda at: setattr(at, "stop", True), "set stop to True; to end the run"),
+        ("on_save", lambda at: setattr(at, "stop", 1), "set stop to 1; to end the run, set a"),
+    ],
+)
+def test_what_a_callback_may_not_set_is_one_line(
+    make: Any, event: str, change: Any, line: str
+) -> None:
+    listeners, *_ = make(on(event, change))
+    listeners.start(resumed=False)
+    with pytest.raises(ConfigError) as caught:
+        listeners.rollout([])
+        listeners.update([], {}, None)
+        listeners.evaluation([], {"return": 0.0})
+        listeners.saved(Path("step-1"))
+    assert str(caught.value).startswith(f"callbacks: Mine {line}")
+    assert "\n" not in str(caught.value)
+
+
+async def waits(tree: object) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize("function", [waits, lambda tree: "a", lambda tree: np.ones(2)])
+def test_a_metric_that_is_no_number_is_one_line(function: Any) -> None:
+    tree, own = SimpleNamespace(), OwnMetric(function=function, label="mine")
+    event: Any = SimpleNamespace(metrics={}, trees=[tree])
+    with pytest.raises(ConfigError, match=r"^run\.callbacks: own_metric: 'mine' returned .*; ret"):
+        own.on_evaluate(event)
