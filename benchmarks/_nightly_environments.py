@@ -109,7 +109,7 @@ class Environments:
     def notebooks(self) -> Environment:
         """The gate's environment, with a kernel and LangGraph."""
         project = ("-c", "constraints.txt", "-e", ".[dev]")
-        packages = ("nbclient", "ipykernel", "ipywidgets", "langgraph", "langchain-openai")
+        packages = ("nbclient", "ipykernel", "langgraph", "langchain-openai")
         return Environment(self.make("notebooks", project, packages))
 
     def frameworks(self) -> Environment:

@@ -26,8 +26,6 @@ DISTRIBUTIONS = {"yaml": "pyyaml", "pyspiel": "open-spiel"}
 SCRIPTS = {"_apply_limits", "_plain"}
 """Files beside a sandboxed program, which see no package."""
 UNSEEN = {
-    "ipython": "rich shows progress in notebooks with it",
-    "ipywidgets": "rich shows progress in notebooks with it",
     "mkdocs-material": "the site's theme",
     "mkdocstrings": "the site's reference",
     "ninja": "DeepSpeed compiles its optimiser with it",
@@ -36,7 +34,6 @@ UNSEEN = {
 """What is needed without an import of ours."""
 ANOTHER_ENVIRONMENT = {
     "deepspeed",
-    "notebook",
     "openenv",
     "quantized",
     "ray",

@@ -137,10 +137,10 @@ def _train(settings: Config, out: Path, resume: bool, watch: bool) -> None:
         if not re.fullmatch(r"[0-9]{1,9}", parent):
             raise ConfigError(f"{PARENT}: must be the ID of a process, got {parent!r}; unset it")
         end_with(int(parent))
-    with RunDisplay(settings, out, watch=watch) as display:
-        try:
-            record = run_with_restarts(settings, out, resume=resume, started=display.started)
-        except Interrupted as interrupted:
-            display.interrupted()
-            raise SystemExit(128 + interrupted.number) from None
-        display.finished(record)
+    display = RunDisplay(settings, out, watch=watch)
+    try:
+        record = run_with_restarts(settings, out, resume=resume, started=display.started)
+    except Interrupted as interrupted:
+        display.interrupted()
+        raise SystemExit(128 + interrupted.number) from None
+    display.finished(record)

@@ -71,14 +71,14 @@ def train(
             **settings,
         }
         given = _given_run(task, algorithm, out, seed, resume, arguments)
-        with RunProgress(given.config) as progress:
+        progress = RunProgress(given.config)
 
-            def started(experiment: Experiment) -> Report:
-                given.names.tell(given.folder)
-                return progress.started(experiment)
+        def started(experiment: Experiment) -> Report:
+            given.names.tell(given.folder)
+            return progress.started(experiment)
 
-            record = run_with_restarts(given.config, given.folder, resume=resume, started=started)
-            progress.ended(record.ending)
+        record = run_with_restarts(given.config, given.folder, resume=resume, started=started)
+        progress.ended(record.ending)
         return read_result(given.folder, given.names.objects)
 
 
@@ -120,7 +120,8 @@ class Trainer(Experiment):
 
         Errors: as for `run`.
         """
-        with ShortTraceback(), RunProgress(self.team.run.config) as progress:
+        progress = RunProgress(self.team.run.config)
+        with ShortTraceback():
             record = self.run(progress.started(self))
             progress.ended(record.ending)
         return read_result(self.folder, self._objects)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Self
-
 from colearn.config import Config
 from colearn.runs.comparison.progress import Goal, Watcher, watch
 from colearn.runs.record import Episode, Progress, RunFolder
@@ -22,14 +19,7 @@ class RunProgress:
     def __init__(self, config: Config) -> None:
         algorithm = config.algorithm.name.rpartition(":")[2]
         self._name = f"{algorithm} seed {config.run.seed}"
-        self._stack = contextlib.ExitStack()
         self._watcher: Watcher | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stack.close()
 
     def started(self, experiment: Experiment) -> Report:
         """Show the start of a run; the returned function receives the experiment's reports."""
@@ -37,8 +27,7 @@ class RunProgress:
         self.headline, train = run.headline, run.config.train
         if self._watcher is None:
             goal = Goal(train.environment_steps, train.iterations, self.headline.metric)
-            watcher = watch(Terminal(quiet=not speaks()), {self._name: goal})
-            self._watcher = self._stack.enter_context(watcher)
+            self._watcher = watch(Terminal(quiet=not speaks()), {self._name: goal})
         self._watcher.started(self._name, f"resumed at iteration {at}" if at else "started")
         folder = RunFolder(experiment.folder)
         self._tail = folder.tail(self.headline.metric)
@@ -46,10 +35,9 @@ class RunProgress:
         return self._report
 
     def ended(self, outcome: str) -> None:
-        """Show the outcome and close the display."""
+        """Show the outcome."""
         if self._watcher is not None:
             self._watcher.ended(self._name, outcome)
-        self._stack.close()
 
     def _report(self, progress: Progress, metrics: dict[str, float]) -> None:
         assert self._watcher is not None

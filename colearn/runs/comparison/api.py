@@ -94,8 +94,7 @@ def claimed(
 def execute(jobs: Sequence[LaunchedRun], make: Make, console: Terminal) -> tuple[Failure, ...]:
     """Execute the runs and show their progress; returns the failures. Errors: ColearnError if all
     runs failed."""
-    with watch(console, {job.name: job.goal for job in jobs}) as watcher:
-        failures = make(jobs, watcher)
+    failures = make(jobs, watch(console, {job.name: job.goal for job in jobs}))
     if len(failures) == len(jobs):
         raise_failures(failures, len(jobs))
     return failures

@@ -1,19 +1,14 @@
-"""Progress displays of runs: bars on a terminal or in a notebook, lines of text elsewhere."""
+"""Prints the progress of runs as lines of text."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any, Protocol
-
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from typing import Protocol
 
 from colearn.runs.record.tail import Status
 from colearn.text.notes import duration
-from colearn.text.printable import printable, printable_data
 from colearn.text.terminal import Terminal
 
 
@@ -29,7 +24,6 @@ class Watcher(Protocol):
     def ended(self, name: str, outcome: str) -> None: ...
 
 
-_MANY = 16
 _FRACTION = 0.1
 """Fraction of a run's budget after which a line is printed even without a new evaluation."""
 _SECONDS = 60.0
@@ -109,12 +103,6 @@ class Lines:
         of the run's latest line."""
         self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
 
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return None
-
     def started(self, name: str, state: str) -> None:
         self._print(name, state)
 
@@ -144,83 +132,6 @@ class Lines:
         self._console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
 
 
-class Bars:
-    """Shows one bar per run, with the environment steps out of the budget, and `status_text`.
-
-    With many runs, only the active runs are shown, under a bar that counts all runs.
-    """
-
-    def __init__(self, console: Terminal, goals: Goals, clock: Clock = time.monotonic) -> None:
-        self._goals = goals
-        self._remaining = {name: RemainingTime(goal, clock) for name, goal in goals.items()}
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[latest]}", markup=False),
-            TextColumn("{task.fields[state]}", markup=False),
-            console=console,
-            # in a notebook, a redraw by a thread would take what the cell prints meanwhile
-            auto_refresh=not console.is_jupyter,
-            redirect_stdout=not console.is_jupyter,  # what a cell prints is its output
-            redirect_stderr=not console.is_jupyter,
-        )
-        self._many = len(goals) > _MANY
-        self._runs = self._progress.add_task(
-            "all", total=len(goals), visible=self._many, unit="runs", latest="", state=""
-        )
-        self._bars: dict[str, TaskID] = {
-            name: self._progress.add_task(
-                printable(name),
-                total=goal.environment_steps,
-                start=False,
-                visible=not self._many,
-                unit="steps",
-                latest="",
-                state="waiting",
-            )
-            for name, goal in goals.items()
-        }
-
-    def __enter__(self) -> Bars:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._progress.refresh()  # in a notebook, rich does not draw the last state itself
-        self._progress.stop()
-
-    def started(self, name: str, state: str) -> None:
-        self._progress.start_task(self._bars[name])
-        self._show(name, state=state, visible=True)
-
-    def advanced(self, name: str, status: Status) -> None:
-        latest = status_text(status, self._goals[name].metric, self._remaining[name].left(status))
-        self._show(name, completed=status.environment_steps, latest=latest, state="")
-
-    def noted(self, name: str, text: str) -> None:
-        """Print a note above the bars."""
-        line = f"{name}: {text}"
-        self._progress.console.print(line, highlight=False, soft_wrap=True)
-
-    def ended(self, name: str, outcome: str) -> None:
-        failed = outcome.startswith("failed")
-        self._progress.advance(self._runs)
-        self._progress.stop_task(self._bars[name])
-        self._show(name, state=outcome, visible=failed or not self._many)
-
-    def _show(self, name: str, **changes: Any) -> None:
-        self._progress.update(self._bars[name], **printable_data(changes))
-        if not self._progress.live.auto_refresh:
-            self._progress.refresh()
-
-
-def watch(console: Terminal, goals: Goals) -> AbstractContextManager[Watcher]:
-    """Returns a watcher that shows bars on a terminal and, if ipywidgets is installed, in a
-    notebook, and lines of text elsewhere. A quiet console shows neither, and what the process
-    writes stays as it is."""
-    if console.is_jupyter and find_spec("ipywidgets") is None:
-        return Lines(Terminal(force_jupyter=False), goals)
-    bars = (console.is_terminal or console.is_jupyter) and not console.quiet
-    return Bars(console, goals) if bars else Lines(console, goals)
+def watch(console: Terminal, goals: Goals) -> Lines:
+    """Returns a watcher that prints lines; in a notebook, as plain text."""
+    return Lines(Terminal(force_jupyter=False) if console.is_jupyter else console, goals)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 from fabricated_runs import write_jsonl
 
 from colearn.entry.python.run_progress import answer_line
-from colearn.runs.comparison.progress import Bars, Goal
 from colearn.runs.record import Episode
 from colearn.runs.record.tail import EpisodesTail
-from colearn.text.terminal import Terminal
 
 
 def episode(*answers: str, value: float | None = 0.5) -> Episode:
@@ -46,13 +43,3 @@ def test_the_first_new_episode_of_the_iteration_is_found_among_other_lines(tmp_p
     assert first is not None and first.item == "half \ud800"
     assert answer_line(first) == "iteration 4, item half \ufffd; all answers are empty"
     assert tail.first(4) is None
-
-
-def test_bars_print_an_answer_above_them_and_keep_it() -> None:
-    out = io.StringIO()
-    console = Terminal(file=out, force_terminal=True, width=60)
-    with Bars(console, {"a": Goal(400)}) as watcher:
-        watcher.started("a", "started")
-        watcher.noted("a", "[bold]answers: " + "y" * 70)
-        watcher.ended("a", "finished")
-    assert out.getvalue().count("a: [bold]answers: " + "y" * 70) == 1

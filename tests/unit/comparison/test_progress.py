@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from colearn.runs.comparison.progress import Bars, Goal, Lines, RemainingTime
+from colearn.runs.comparison.progress import Goal, Lines, RemainingTime, watch
 from colearn.runs.record.tail import Status
 from colearn.text.terminal import Terminal
 
@@ -30,21 +30,21 @@ def lines_of(out: io.StringIO) -> list[str]:
 
 def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Terminal(file=out), {"a-s0": Goal(400, metric="solved")}, clock) as watcher:
-        watcher.started("a-s0", "started")
-        watcher.advanced("a-s0", at(0, evaluation=0.25, evaluated_at=0))
-        clock.now = 30.0
-        watcher.advanced(
-            "a-s0",
-            at(
-                100,
-                evaluation=0.25,
-                evaluated_at=0,
-                training_return=0.5,
-                tokens_per_second=1234.4,
-            ),
-        )
-        watcher.ended("a-s0", "finished")
+    watcher = Lines(Terminal(file=out), {"a-s0": Goal(400, metric="solved")}, clock)
+    watcher.started("a-s0", "started")
+    watcher.advanced("a-s0", at(0, evaluation=0.25, evaluated_at=0))
+    clock.now = 30.0
+    watcher.advanced(
+        "a-s0",
+        at(
+            100,
+            evaluation=0.25,
+            evaluated_at=0,
+            training_return=0.5,
+            tokens_per_second=1234.4,
+        ),
+    )
+    watcher.ended("a-s0", "finished")
     # 300 steps are left at 100 steps in 30 s
     assert lines_of(out) == [
         "a-s0: started",
@@ -57,9 +57,9 @@ def test_a_line_has_evaluation_training_return_rate_and_remaining_time() -> None
 
 def test_an_evaluation_is_a_line_though_its_value_is_that_of_the_last_one() -> None:
     out = io.StringIO()
-    with Lines(Terminal(file=out), {"a-s0": Goal(400)}, Clock()) as watcher:
-        for steps, evaluated_at in ((0, 0), (8, 0), (8, 8), (16, 8)):
-            watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=evaluated_at))
+    watcher = Lines(Terminal(file=out), {"a-s0": Goal(400)}, Clock())
+    for steps, evaluated_at in ((0, 0), (8, 0), (8, 8), (16, 8)):
+        watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=evaluated_at))
     assert lines_of(out) == [
         f"a-s0: {steps}/400 environment steps, evaluation return 0.250" for steps in (0, 8)
     ]
@@ -67,17 +67,17 @@ def test_an_evaluation_is_a_line_though_its_value_is_that_of_the_last_one() -> N
 
 def test_an_old_evaluation_is_told_again_after_a_tenth_of_the_budget_or_a_minute() -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Terminal(file=out), {"a-s0": Goal(400)}, clock) as watcher:
-        for seconds, steps in ((0, 8), (1, 16), (2, 48), (3, 49), (62, 50), (63, 51)):
-            clock.now = seconds
-            watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=8))
+    watcher = Lines(Terminal(file=out), {"a-s0": Goal(400)}, clock)
+    for seconds, steps in ((0, 8), (1, 16), (2, 48), (3, 49), (62, 50), (63, 51)):
+        clock.now = seconds
+        watcher.advanced("a-s0", at(steps, evaluation=0.25, evaluated_at=8))
     assert [line.split("/")[0] for line in lines_of(out)] == ["a-s0: 8", "a-s0: 49", "a-s0: 51"]
 
 
 def test_what_a_run_waits_for_is_a_line() -> None:
     out = io.StringIO()
-    with Lines(Terminal(file=out), {"a-s0": Goal(400)}) as watcher:
-        watcher.noted("a-s0", "makes the model 'embedded-tiny' for this task, once")
+    watcher = Lines(Terminal(file=out), {"a-s0": Goal(400)})
+    watcher.noted("a-s0", "makes the model 'embedded-tiny' for this task, once")
     assert lines_of(out) == ["a-s0: makes the model 'embedded-tiny' for this task, once"]
 
 
@@ -104,22 +104,20 @@ def test_iterations_that_end_a_run_first_decide_its_remaining_time() -> None:
 )
 def test_times_are_shown_in_a_fitting_unit(seconds: float, shown: str) -> None:
     out, clock = io.StringIO(), Clock()
-    with Lines(Terminal(file=out), {"a": Goal(2)}, clock) as watcher:
-        watcher.advanced("a", at(0))
-        clock.now = seconds
-        watcher.advanced("a", at(1, evaluation=0.0))
+    watcher = Lines(Terminal(file=out), {"a": Goal(2)}, clock)
+    watcher.advanced("a", at(0))
+    clock.now = seconds
+    watcher.advanced("a", at(1, evaluation=0.0))
     assert lines_of(out)[-1].endswith(f", {shown} left")
 
 
-def test_bars_show_steps_evaluation_training_return_and_what_is_waited_for() -> None:
-    out = io.StringIO()
-    console = Terminal(file=out, force_terminal=True, width=160)
-    with Bars(console, {"a-s0": Goal(400)}) as watcher:
-        watcher.started("a-s0", "resumed at iteration 4")
-        watcher.noted("a-s0", "waits for the model")
-        watcher._progress.refresh()
-        watcher.advanced("a-s0", at(100, evaluation=0.25, training_return=0.5))
-        watcher.ended("a-s0", "finished")
-    shown = out.getvalue()
-    for text in ("waits for the model", "100/400 steps", "return 0.250", "training return 0.500"):
-        assert text in shown
+def test_a_notebook_has_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    watch(Terminal(force_jupyter=True), {"a-s0": Goal(400)}).started("a-s0", "started")
+    assert capsys.readouterr().out == "a-s0: started\n"
+
+
+def test_a_quiet_process_prints_no_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of several processes on one terminal, the first shows the progress."""
+    console = Terminal(quiet=True, force_jupyter=False)
+    watch(console, {"a-s0": Goal(400)}).started("a-s0", "started")
+    assert capsys.readouterr().out == ""

@@ -22,7 +22,7 @@ from colearn.contract.task_results import validate_metrics
 from colearn.deploy.serve.server import announced
 from colearn.entry.cli.compare import _show
 from colearn.errors import TaskError
-from colearn.runs.comparison.progress import Bars, Goal, Lines
+from colearn.runs.comparison.progress import Goal, Lines
 from colearn.runs.record.tail import Status
 from colearn.runs.report.curves import curves_figure, panel_figure
 from colearn.runs.report.plots import drawn_text, svg_of
@@ -131,26 +131,12 @@ def test_a_terminal_shows_a_name_as_it_is(name: str) -> None:
     table.add_row(name)
     terminal.print(name, highlight=False)
     terminal.print(table)
-    with Lines(terminal, {name: Goal(400, metric=name)}) as lines:
-        lines.noted(name, name)
-        lines.advanced(name, Status(environment_steps=400, evaluation=0.5, evaluated_at=400))
+    lines = Lines(terminal, {name: Goal(400, metric=name)})
+    lines.noted(name, name)
+    lines.advanced(name, Status(environment_steps=400, evaluation=0.5, evaluated_at=400))
     assert "\x1b" not in out.getvalue() and "\ud800" not in out.getvalue()
     shown = printable(name).split("\n")[-1].split("\ufffd")[-1]
     assert out.getvalue().count(shown) >= 7
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_bars_show_a_name_as_it_is(name: str) -> None:
-    out = io.StringIO()
-    terminal = Terminal(file=out, force_terminal=True, color_system=None, width=300)
-    with Bars(terminal, {name: Goal(400, metric=name)}) as bars:
-        bars.started(name, name)
-        bars.advanced(name, Status(environment_steps=400, evaluation=0.5, evaluated_at=400))
-        bars.noted(name, name)
-        bars.ended(name, name)
-    assert "\x1b[2J" not in out.getvalue() and "\ud800" not in out.getvalue()
-    shown = printable(name).split("\n")[-1].split("\ufffd")[-1]
-    assert out.getvalue().count(shown) >= 3
 
 
 @pytest.mark.parametrize("name", SHOWN)
