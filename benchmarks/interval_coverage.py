@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colearn.runs.over_seeds import Array, differ, estimate, interquartile_mean, mean_band
+from colearn.runs.over_seeds import Array, differ, estimate, mean_band
 from colearn.runs.over_seeds import probability_of_improvement as probability
 from colearn.runs.report.finding import improved
 
@@ -46,23 +46,6 @@ def mean_coverage(values: Values, seeds: int, rounds: int = 20_000) -> float:
     return float(np.mean((low <= values.mean) & (values.mean <= high)))
 
 
-def interquartile_coverage(values: Values, seeds: int, rounds: int = 400) -> float:
-    """The same for `interquartile_mean`, whose own expectation is simulated."""
-    rng = np.random.default_rng(seeds)
-    estimates = [interquartile_mean(row.tolist()) for row in values.draw(rng, (rounds, seeds))]
-    wide = [interquartile_mean(row.tolist()) for row in values.draw(rng, (4 * rounds, seeds))]
-    truth = float(np.mean([one.mean for one in wide if one is not None]))
-    return float(
-        np.mean(
-            [
-                (estimate.low or 0.0) <= truth <= (estimate.high or 0.0)
-                for estimate in estimates
-                if estimate is not None
-            ]
-        )
-    )
-
-
 def probability_coverage(values: Values, seeds: int, rounds: int = 400) -> float:
     """How often the interval of P(X > Y) holds 1/2 where X and Y are alike."""
     rng = np.random.default_rng(seeds)
@@ -93,12 +76,10 @@ def false_changes(values: Values, seeds: int, rounds: int = 1_000) -> float:
 
 STATISTICS = {
     "mean: interval covers": mean_coverage,
-    "interquartile mean: interval covers": interquartile_coverage,
     "P(X > Y): interval covers": probability_coverage,
     "pair told apart, falsely": false_pairs,
     "'improved' or 'fell', falsely": false_changes,
 }
-_FROM = {"interquartile mean: interval covers": 5}
 
 
 def main() -> None:
@@ -107,11 +88,7 @@ def main() -> None:
     for title, rate in STATISTICS.items():
         print(f"{title}, by seeds\n{'':{width}}" + "".join(f"{n:>7}" for n in SEEDS))
         for name, values in DISTRIBUTIONS.items():
-            cells = [
-                f"{rate(values, n):7.1%}" if n >= _FROM.get(title, 0) else f"{'-':>7}"
-                for n in SEEDS
-            ]
-            print(f"{name:{width}}" + "".join(cells), flush=True)
+            print(f"{name:{width}}" + "".join(f"{rate(values, n):7.1%}" for n in SEEDS), flush=True)
         print()
 
 

@@ -22,8 +22,6 @@ from scipy import stats
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-ENOUGH_FOR_SHAPE = 5
-"""Minimum number of seeds for which quartiles and distributions of final returns are reported."""
 _ROUNDING = 1e-9
 """Relative size of a rounding error: a smoothed share of 1 may be a little above 1."""
 
@@ -37,17 +35,6 @@ class MeanEstimate:
     high: float | None
     seeds: int
     """Number of seeds with a finite value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """A performance profile: the share of runs that end above each of the `levels`, with pointwise
-    95% intervals."""
-
-    levels: list[float]
-    share: list[float]
-    low: list[float]
-    high: list[float]
 
 
 def estimate(
@@ -101,41 +88,6 @@ def _cut(
     if most is not None and values.max() <= most + _ROUNDING * max(1.0, abs(most)):
         high = np.minimum(high, most)
     return low, high
-
-
-def interquartile_mean(
-    values: Sequence[float | None], *, least: float | None = None, most: float | None = None
-) -> MeanEstimate | None:
-    """Return the mean of the middle half of the seeds' values, with the 95% interval of a trimmed
-    mean (Tukey and McLaughlin 1963), cut as in `estimate`. None with fewer than five seeds. The
-    mean is robust to a single lucky or failed run."""
-    finite = np.array(_finite(values))
-    if finite.size < ENOUGH_FOR_SHAPE:
-        return None
-    cut = (0.25, 0.25)
-    ends = stats.mstats.trimmed_mean_ci(finite, limits=cut, alpha=1.0 - CONFIDENCE)
-    low, high = _cut(np.asarray(ends[0]), np.asarray(ends[1]), finite, least, most)
-    mean = float(stats.trim_mean(finite, cut[0]))
-    return MeanEstimate(mean=mean, low=float(low), high=float(high), seeds=finite.size)
-
-
-def performance_profile(values: Sequence[float | None], levels: Sequence[float]) -> Profile | None:
-    """Compute the share of seeds above each level (Agarwal et al. 2021), with Wilson's 95%
-    intervals. None with fewer than five seeds."""
-    finite = np.array(_finite(values))
-    if finite.size < ENOUGH_FOR_SHAPE:
-        return None
-    counts = [int((finite > level).sum()) for level in levels]
-    bounds = [
-        stats.binomtest(count, finite.size).proportion_ci(CONFIDENCE, method="wilson")
-        for count in counts
-    ]
-    return Profile(
-        levels=list(levels),
-        share=[count / finite.size for count in counts],
-        low=[float(bound.low) for bound in bounds],
-        high=[float(bound.high) for bound in bounds],
-    )
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> MeanEstimate:

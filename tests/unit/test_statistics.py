@@ -15,10 +15,8 @@ from colearn.runs.over_seeds import (
     can_differ,
     differ,
     estimate,
-    interquartile_mean,
     mean_band,
     on_common_grid,
-    performance_profile,
     probability_of_improvement,
     time_weighted_average,
 )
@@ -59,7 +57,6 @@ def test_the_interval_of_a_share_ends_at_1_unless_a_value_lies_beyond():
     assert (cut.mean, cut.low, cut.high) == (free.mean, free.low, 1.0)
     assert estimate([*shares, 1.2], most=1.0).high > 1.1, "it is no share"
     assert estimate([0.9, 1 + 1e-15], most=1.0).high == 1.0, "rounding"
-    assert interquartile_mean([0.99, 1.0, 0.9, 0.99, 1.0], most=1.0).high == 1.0
 
 
 def test_equal_values_have_no_width():
@@ -90,30 +87,6 @@ def test_a_run_that_changes_nothing_is_seldom_said_to_have_improved(seeds):
 def test_two_algorithms_that_are_alike_are_seldom_told_apart(seeds):
     rate = false_pairs(DISTRIBUTIONS["skewness 2 (exponential)"], seeds, rounds=300)
     assert rate <= (0.085 if seeds >= 4 else 0.0)
-
-
-def test_interquartile_mean_drops_a_quarter_at_each_end():
-    # of eight the two lowest and the two highest go; a broken run moves nothing
-    values = [3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 8.0, 7.0]
-    middle = interquartile_mean(values)
-    assert middle.mean == 4.5
-    assert interquartile_mean([-1000.0 if v == 1.0 else v for v in values]).mean == 4.5
-    # the middle is 3 4 5 6, winsorised 3 3 3 4 5 6 6 6: variance 2, so the error is
-    # 2 ** 0.5 / (0.5 * 8 ** 0.5) = 1; Student's quantile with three degrees of freedom is 3.1824
-    assert (middle.low, middle.high) == pytest.approx((4.5 - 3.1824, 4.5 + 3.1824), abs=1e-4)
-    assert middle.seeds == 8
-
-
-def test_shape_over_seeds_needs_five_of_them():
-    assert interquartile_mean([1.0, 2.0, 3.0, 4.0, math.nan]) is None
-    assert performance_profile([1.0, 2.0, 3.0, 4.0, None], [0.5]) is None
-
-
-def test_profile_is_the_share_above_each_level_with_wilsons_bounds():
-    profile = performance_profile([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 2.5])
-    assert profile.share == [0.8, 0.4]  # 0.0 is not above 0.0
-    # Wilson for 2 of 5: centre (0.4 + z^2/10) / (1 + z^2/5), z = 1.96
-    assert (profile.low[1], profile.high[1]) == pytest.approx((0.1176, 0.7693), abs=1e-3)
 
 
 def test_band_is_the_interval_at_every_point():

@@ -11,10 +11,8 @@ import numpy as np
 from colearn.runs.over_seeds import (
     MeanEstimate,
     estimate,
-    interquartile_mean,
     mean_band,
     on_common_grid,
-    performance_profile,
     time_weighted_average,
 )
 from colearn.runs.record import Line, Run, RunRecord
@@ -49,9 +47,6 @@ SMOOTHING = 0.05
 
 STEPS = AXES[0]
 
-LEVELS = 5
-"""Number of returns at which performance profiles are evaluated."""
-
 _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
     "iterations": lambda record: record.iterations,
     "episodes": lambda record: record.rollouts,
@@ -84,13 +79,11 @@ def summarise(source: Source) -> Summary:
     groups = {label: independent(runs) for label, runs in finished.items()}
     judged = source.compared.headline
     finals = {label: _finite(_ends(runs, judged.metric)[1]) for label, runs in groups.items()}
-    levels = _levels(finals)
     budget = source.compared.environment_steps
     algorithms = {
         label: _summarise_algorithm(
             label,
             runs,
-            levels,
             judged.metric,
             told=_told(label, runs, len(finished[label]), budget),
         )
@@ -139,12 +132,10 @@ def _told(
 def _summarise_algorithm(
     label: str,
     runs: Sequence[Run],
-    levels: Sequence[float],
     judged: str,
     *,
     told: Mapping[str, MeanEstimate | None],
 ) -> AlgorithmSummary:
-    final = _ends(runs, judged)[1]
     times = [shares(line.metrics for line in run.updates) for run in runs]
     time_use = {
         key: estimate([of_run.get(key) for of_run in times], least=0.0)
@@ -179,8 +170,6 @@ def _summarise_algorithm(
         collapses=collapses(runs),
         stopped=stopped(runs),
         diagnostics=_known({n: curve(runs, STEPS, _diagnosed(n)) for n in DIAGNOSTICS}),
-        interquartile_mean=interquartile_mean(final, **bounds(runs, judged)),
-        profile=performance_profile(final, levels),
     )
 
 
@@ -189,17 +178,6 @@ def _costs(runs: Sequence[Run]) -> dict[str, MeanEstimate | None]:
     has a cost of 0."""
     names = dict.fromkeys(name for run in runs for name in run.record.costs)
     return {n: estimate([run.record.costs.get(n, 0.0) for run in runs], least=0.0) for n in names}
-
-
-def _levels(finals: Mapping[str, Sequence[float]]) -> list[float]:
-    """Returns evenly spaced levels inside the range of all final returns; empty if all returns are
-    equal."""
-    all_values = [value for values in finals.values() for value in values]
-    if not all_values or min(all_values) == max(all_values):
-        return []
-    return [
-        float(level) for level in np.linspace(min(all_values), max(all_values), LEVELS + 2)[1:-1]
-    ]
 
 
 def _ends(runs: Sequence[Run], metric: str) -> tuple[list[float | None], list[float | None]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from colearn.runs.over_seeds import MeanEstimate, Profile
+from colearn.runs.over_seeds import MeanEstimate
 from colearn.runs.record import Best
 from colearn.runs.record.collapse import Finding, Sign
 
@@ -96,10 +96,6 @@ class AlgorithmSummary:
     """Why callbacks ended runs before their budget was used up, by seed."""
     diagnostics: dict[str, Curve]
     """Curves of update diagnostics over environment steps. The keys are those of `DIAGNOSTICS`."""
-    interquartile_mean: MeanEstimate | None
-    """Interquartile mean of the headline metric's final values; None below five seeds."""
-    profile: Profile | None
-    """Performance profile of the headline metric's final values; None below five seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,14 +31,12 @@ _OVERHEAD = {
 
 def tables(summary: Summary) -> list[ResultTable]:
     """Returns the tables of performance, collapsed runs, the critics' explained variance, all other
-    metrics, the training objective, overhead, and time use. With at least five seeds, there is also
-    a table of the distribution of performance. With several algorithms and seeds, there is also a
-    table of the probability that one algorithm improves over another."""
+    metrics, the training objective, overhead, and time use. With several algorithms and seeds,
+    there is also a table of the probability that one algorithm improves over another."""
     all_tables = [
         _performance(summary),
         collapse_table({k: a.collapses for k, a in summary.algorithms.items()}),
         stopped_table({k: a.stopped for k, a in summary.algorithms.items()}),
-        _shape(summary),
         _critics(summary),
         _other_metrics(summary),
         _objective(summary),
@@ -106,29 +104,6 @@ def _activity(key: str) -> str:
     """The row title for a key `ACTIVITY/NAME` of the time use."""
     activity, _, name = key.partition("/")
     return f"idle {name}" if activity == "wait" else f"{activity} {name}".rstrip()
-
-
-def _shape(summary: Summary) -> ResultTable:
-    known = {k: a for k, a in summary.algorithms.items() if a.profile is not None}
-    levels = next((a.profile.levels for a in known.values() if a.profile is not None), [])
-    rows = []
-    for label, algorithm in known.items():
-        profile = algorithm.profile
-        assert profile is not None
-        shares = (
-            MeanEstimate(mean=share, low=low, high=high, seeds=len(algorithm.seeds))
-            for share, low, high in zip(profile.share, profile.low, profile.high, strict=True)
-        )
-        cells = (algorithm.interquartile_mean, *shares)
-        rows.append((label, tuple(estimate_cell(cell, len(algorithm.seeds)) for cell in cells)))
-    return ResultTable(
-        name="distribution",
-        title=f"Final {summary.compared.headline.metric} over seeds",
-        note="The interquartile mean, which no single lucky or broken run moves, and the share of "
-        "runs that end above each level (the performance profile), with 95% intervals.",
-        columns=("Interquartile mean", *(f"Above {show_number(level)}" for level in levels)),
-        rows=tuple(rows),
-    )
 
 
 def _other_metrics(summary: Summary) -> ResultTable:
