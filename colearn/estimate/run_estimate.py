@@ -58,7 +58,6 @@ class Estimate:
     """Memory and work of a resolved run that has not started."""
 
     run: ResolvedRun
-    processes: int
     machine: Machine | None
     """The machine on which the run will take place; None means this machine."""
     networks: tuple[NetworkMemory, ...]
@@ -196,7 +195,6 @@ def _estimate(
         notes |= {} if line is None else {"train.environment_steps": line}
     return Estimate(
         run=run,
-        processes=processes,
         machine=machine,
         networks=memory,
         steps=steps,
