@@ -48,8 +48,8 @@ def test_a_rehearsal_counts_products_and_operators() -> None:
     assert ledger.cost.launches == 4
 
 
-def test_without_a_measurement_no_time_is_known(estimated: Any) -> None:
-    one = estimated(**TRAINED)
+def test_without_a_measurement_no_time_is_known(planned: Any) -> None:
+    one = planned(**TRAINED)
     assert (one.seconds, one.hours) == (None, None)
     assert time_line(one) == (
         "no time is known: run colearn measure (a CPU is not measured in float16)"
@@ -63,9 +63,9 @@ def test_a_measured_device_tells_the_time(estimated: Any) -> None:
     assert time_line(one).startswith("estimate from colearn measure: an iteration takes ")
 
 
-def test_the_time_on_a_described_machine_is_not_known(estimated: Any) -> None:
+def test_the_time_on_a_described_machine_is_not_known(planned: Any) -> None:
     keep_speed(CPU, speed(launch=1.0))
-    one = estimated(machine=read_machine("H100-80GB"), **TRAINED)
+    one = planned(machine=read_machine("H100-80GB"), **TRAINED)
     assert (one.seconds, time_line(one)) == (
         None,
         "no time is known: colearn measure measures this machine, not --devices",
@@ -100,11 +100,11 @@ def test_a_damaged_file_is_told_before_the_measurement(
     assert isinstance(run.exception, CheckpointError)
 
 
-def test_without_the_rate_of_a_models_type_no_time_is_known(estimated: Any, model: str) -> None:
+def test_without_the_rate_of_a_models_type_no_time_is_known(planned: Any, model: str) -> None:
     keep_speed(CPU, speed(launch=1e-3))
     half = {"path": model, "dtype": "float16", "trained": False}
     models = {"*": {"path": model}, "ada": half}
-    one = estimated(models=models, **TRAINED)
+    one = planned(models=models, **TRAINED)
     assert one.seconds is None
     assert time_line(one).startswith("no time is known: ")
 
@@ -177,9 +177,9 @@ def on_h100(estimated: Any, *changes: str) -> Estimate:
     return made
 
 
-def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
-    own = on_h100(estimated)
-    engines = on_h100(estimated, "run.generator={name: vllm, cache_gib: 2}")
+def test_vllm_engines_are_in_the_memory_of_every_phase(planned: Any) -> None:
+    own = on_h100(planned)
+    engines = on_h100(planned, "run.generator={name: vllm, cache_gib: 2}")
     trained = sum(network.trained for network in engines.networks)
     weights = 4 * trained  # float32
     before, after = own.phases["cuda:0"], engines.phases["cuda:0"]
@@ -189,9 +189,9 @@ def test_vllm_engines_are_in_the_memory_of_every_phase(estimated: Any) -> None:
     assert engines.caches["cuda:0"] == 2 * 2 * GIB
 
 
-def test_the_time_of_answers_from_vllm_is_not_known(estimated: Any) -> None:
+def test_the_time_of_answers_from_vllm_is_not_known(planned: Any) -> None:
     keep_speed(CPU, speed(launch=1e-3))
-    one = estimated("run.generator={name: vllm, cache_gib: 2}", **TRAINED)
+    one = planned("run.generator={name: vllm, cache_gib: 2}", **TRAINED)
     assert one.seconds is None
     assert time_line(one) == "no time is known: colearn measure does not measure this generator"
 

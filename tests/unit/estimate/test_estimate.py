@@ -158,7 +158,7 @@ def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
 
     def run() -> Estimate:
         made: Estimate = estimated(
-            "agents.*.sampling.max_tokens=120",
+            "agents.*.sampling.max_tokens=40",
             "train={episodes: 1, token_budget: 100000}",
             "run.device=auto",
             machine=read_machine("80GB"),
@@ -238,7 +238,7 @@ def test_a_pass_needs_its_activations_also_where_gradients_are_divided(
     for learner in ("local", {"name": "deepspeed", "config": str(file)}):
         made = estimated(
             f"models.team.path={model}",
-            "agents.*.sampling.max_tokens=40",
+            "agents.*.sampling.max_tokens=10",
             "train.token_budget=100000",
             **ONE,
             algorithm={"name": "magrpo"},

@@ -9,6 +9,7 @@ from typing import Any
 
 import fabricated_runs as fabricated
 import pytest
+from undrawn import undrawn
 
 from colearn.runs.record.fields import CriticLine, CriticTurn
 from colearn.runs.report import write_report
@@ -103,7 +104,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     """The report of runs that are alike in every turn."""
     folder = tmp_path_factory.mktemp("usual")
     write_runs(folder, [[turn()]] * 4)
-    return reported(folder)
+    with undrawn():
+        return reported(folder)
 
 
 def test_what_is_explained_is_pooled_over_the_second_half_of_the_updates(tmp_path: Path) -> None:
