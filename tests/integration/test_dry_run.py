@@ -163,7 +163,7 @@ def test_a_config_of_published_models_is_estimated() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("quickstart", "paper/tldr") else pytest.mark.slow)
+        pytest.param(name, marks=() if name == "paper/tldr" else pytest.mark.slow)
         for name in LABELS
     ],
 )
