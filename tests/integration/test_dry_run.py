@@ -162,10 +162,7 @@ def test_a_config_of_published_models_is_estimated() -> None:
 @pytest.mark.usefixtures("no_passes")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name == "paper/tldr" else pytest.mark.slow)
-        for name in LABELS
-    ],
+    [pytest.param(name, marks=() if name == "paper/tldr" else pytest.mark.slow) for name in LABELS],
 )
 def test_every_shipped_config_is_planned(name: str) -> None:
     """Only the passes over the models are left out, which differ by architecture."""

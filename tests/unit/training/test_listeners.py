@@ -321,7 +321,9 @@ def test_what_a_callback_may_not_set_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("function", [lambda tree: [1.0], lambda tree: "a", lambda tree: np.ones(2)])
+@pytest.mark.parametrize(
+    "function", [lambda tree: [1.0], lambda tree: "a", lambda tree: np.ones(2)]
+)
 def test_a_metric_that_is_no_number_is_one_line(function: Any) -> None:
     tree, own = SimpleNamespace(), OwnMetric(function=function, label="mine")
     event: Any = SimpleNamespace(metrics={}, trees=[tree])
