@@ -19,7 +19,7 @@ from colearn.runs.record import RunFolder
 from colearn.training.interruption import Interrupted
 from colearn.training.learners.learner import NetworkLearner
 from tests.helpers.reward_functions import matches
-from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured
+from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured, short
 
 SMALL = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 3}}
 
@@ -132,7 +132,7 @@ def test_a_run_knows_nothing_of_another_run_of_the_same_algorithm_object(tmp_pat
     algorithm = Moving()
     for name in ("one", "other"):
         out = tmp_path / name
-        given: Any = {"models": TINY, "data": ROWS, "reward": matches, "out": out}
+        given: Any = {"models": TINY, "data": ROWS, "reward": short, "out": out}
         with colearn.Trainer(TEAM, algorithm, **given, **SETTINGS) as steps:
             assert steps.team.run.algorithm is algorithm
             steps.step()
