@@ -98,12 +98,13 @@ def test_the_written_task_is_found_and_holds_the_contract(
     colearn: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    code, out, _ = colearn("check", "night_shift:NightShift")
+    code, out, _ = colearn("check", "night_shift:NightShift", "--model", "embedded-tiny")
     sys.modules.pop("night_shift", None)
-    first, second = out.splitlines()
+    first, second, third = out.splitlines()
     assert code == 0
     assert first == "night_shift:NightShift: holds the contract"
     assert second.startswith("random play: return ")
+    assert third.startswith("untrained play: return ") and third.endswith("model 'embedded-tiny'")
 
 
 def test_the_written_code_is_linted_and_formatted(folder: Path) -> None:

@@ -12,6 +12,7 @@ from tiny import register, save_model
 
 from colearn.config import load_config
 from colearn.runs.record import RunFolder, read_run
+from colearn.training.evaluation.random_play import untrained_play_line
 from colearn.training.load_team import load_team
 from colearn.training.loop import Experiment
 from colearn.training.update.build_updater import build_updater
@@ -60,6 +61,12 @@ def test_it_evaluates_once_and_finishes_without_a_step(model: str, run: Path) ->
     assert (record["status"], record["environment_steps"], record["updates"]) == ("finished", 0, 0)
     assert record["first"] == record["last"] != {}
     assert record["parameters"] == {}
+
+
+def test_colearn_check_prints_the_mean_of_its_evaluation(model: str, run: Path) -> None:
+    config = load_config(settings(model))
+    mean = json.loads((run / "run.json").read_text())["first"]["return"]
+    assert untrained_play_line(config).startswith(f"untrained play: return {mean:.3f} on average, ")
 
 
 def test_no_model_is_trained_and_no_critic_loaded(model: str) -> None:

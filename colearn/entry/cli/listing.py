@@ -89,13 +89,17 @@ def settings(
 def check(
     task: Annotated[str, typer.Argument(help="A task's name.")],
     sets: Sets = [],  # noqa: B006 - typer reads the default, nobody changes it
+    model: Annotated[
+        str | None, typer.Option(help="Path of a model whose untrained play is measured, too.")
+    ] = None,
 ) -> None:
     """Check whether a task fulfils the contract: purity, determinism (in fresh processes, too),
-    privacy, types, horizon, pickling. Then print what random legal play earns."""
+    privacy, types, horizon, pickling. Then print what random legal play earns, and with --model
+    what this model earns before training."""
     from colearn.config import build_task, load_config
     from colearn.contract.testing import check_task
     from colearn.contract.testing.fresh_plays import check_fresh_plays
-    from colearn.training.evaluation.random_play import random_play_line
+    from colearn.training.evaluation.random_play import random_play_line, untrained_play_line
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
     changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]
@@ -104,6 +108,10 @@ def check(
     check_fresh_plays(data, changes)
     print(f"{task}: holds the contract")
     print(random_play_line(built))
+    if model is not None:
+        data |= {"models": {"*": {"path": model}}, "algorithm": {"name": "untrained"}}
+        data["evaluation"] = {"episodes": 20}
+        print(untrained_play_line(load_config(data, changes)))
 
 
 def _list(kind: Kind) -> None:

@@ -1,18 +1,24 @@
-"""Returns of random legal play: what a team earns without skill."""
+"""Returns of random legal play and of untrained models: what a team earns without skill."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
+from colearn.config import Config
 from colearn.contract import DecPOMDP
 from colearn.contract.checked_task import CheckedTask
 from colearn.contract.scored import mean_scored
 from colearn.errors import ConfigError
+from colearn.models.load import resolve_device
 from colearn.rollout.agents.programs import Legal, Program
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.training.load_team import load_team
+from colearn.training.processes import Processes
 
+from .evaluate import evaluate_run
 from .played import mean_returns
 
 EPISODES = 20
@@ -46,9 +52,23 @@ def random_play_line(task: DecPOMDP[Any, Any]) -> str:
     returns = random_returns(task)
     if returns is None:
         return "random play: not measured, because the task has no legal_action"
+    return _line("random play", returns, "random legal actions")
+
+
+def untrained_play_line(config: Config) -> str:
+    """One line with the mean and the range of the returns of a config's models as they are, in
+    `evaluation.episodes` episodes. Errors: as for `load_team` and `evaluate_team`."""
+    with closing(load_team(config)) as team, closing(team.run.task):
+        trees = evaluate_run(team, None, Processes(resolve_device(config.run.device))).trees
+        returns = [mean_returns([tree], team.run.task.pays).get("return") for tree in trees]
+    names = ", ".join(dict.fromkeys(model.path for model in config.models.values()))
+    return _line("untrained play", [r for r in returns if r is not None], f"the model '{names}'")
+
+
+def _line(what: str, returns: Sequence[float], players: str) -> str:
     if not returns:
-        return "random play: no episode is scored"
+        return f"{what}: no episode is scored"
     return (
-        f"random play: return {mean_scored(returns):.3f} on average, {min(returns):.3f} to "
-        f"{max(returns):.3f}, in {len(returns)} episodes of random legal actions"
+        f"{what}: return {mean_scored(returns):.3f} on average, {min(returns):.3f} to "
+        f"{max(returns):.3f}, in {len(returns)} episodes of {players}"
     )
