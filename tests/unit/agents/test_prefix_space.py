@@ -4,6 +4,7 @@ tokenizers that write a space in front of a text."""
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import pytest
@@ -79,6 +80,7 @@ SYSTEMS = {"no role": None, "a role": "Hello, the world."}
 PAIRS = list(itertools.product(KINDS, TEMPLATES))
 
 
+@cache
 def tokenizer_of(kind: str, name: str) -> Any:
     return prefix_tokenizer(kind, template=TEMPLATES[name], special=MARKERS.get(name, ()))
 
@@ -95,6 +97,7 @@ def whole(tokenizer: Any, turns: Any, system: str | None, said: str | None = Non
     return list(ids)
 
 
+@cache
 def chat_of(tokenizer: Any, system: str | None) -> ChatFormat:
     return ChatFormat(tokenizer, system=system)
 
