@@ -36,16 +36,18 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """One server for the tests of runs, which began before the first of them."""
     folder = tmp_path_factory.mktemp("forks")
     (folder / "probe.py").write_text(PROBE)
     (folder / "json.py").write_text("raise SystemExit('a stranger')")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        servers = started_servers(patch)
         with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
+            forks.begin()
             yield forks
-    finally:
-        os.chdir(before)
+        (server,) = servers
+        assert server.returncode == 0, "it ended by itself"
 
 
 def test_a_run_has_its_own_session_and_what_it_needs(forks: Forks, tmp_path: Path) -> None:
@@ -218,18 +220,6 @@ def test_a_run_with_the_id_of_an_earlier_one_has_not_ended(
     with Forks({}) as forks:
         assert forks.start(["first"], tmp_path / "log", append=False).wait(600) == 1
         assert forks.start(["second"], tmp_path / "log", append=False).poll() is None
-
-
-def test_a_server_that_began_early_makes_the_runs_and_a_second_is_not_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    servers = started_servers(monkeypatch)
-    with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
-        forks.begin()
-        assert len(servers) == 1
-        assert forks.start(["train"], tmp_path / "log", append=False).wait(600) == 2
-    (server,) = servers
-    assert server.returncode == 0, "it ended by itself"
 
 
 def test_a_server_that_started_no_run_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

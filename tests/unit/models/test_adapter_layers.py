@@ -59,9 +59,14 @@ def answers(network: Network) -> torch.Tensor:
         return network.base.logits(network.base.hidden(IDS))
 
 
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("kind", ["qwen3", "gemma3"])
-@pytest.mark.parametrize(("targets", "layers"), TARGETS)
+@pytest.mark.parametrize(
+    ("targets", "layers", "kind", "tied"),
+    [
+        *((*target, "qwen3", True) for target in TARGETS),
+        ("all-linear", 14, "gemma3", True),
+        (["embed_tokens", "lm_head"], 2, "gemma3", False),
+    ],
+)
 @torch.no_grad()
 def test_an_adapter_is_exported_as_it_answers(
     targets: Any, layers: int, kind: str, tied: bool, tmp_path: Path

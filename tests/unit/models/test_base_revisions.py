@@ -89,7 +89,7 @@ def logits(model: Any) -> torch.Tensor:
         return model(IDS).logits
 
 
-@pytest.mark.parametrize("revision", ["v1", COMMITS["v1"], "main", None])
+@pytest.mark.parametrize("revision", ["v1", COMMITS["v1"], None])
 def test_an_adapter_is_merged_into_the_revision_of_its_base(
     hub: Hub, tmp_path: Path, revision: str | None
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_tag_that_was_moved_is_merged_anew(hub: Hub, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("revision", ["v2", "c" * 40, "", 1, True, ["v1"]])
+@pytest.mark.parametrize("revision", ["v2", "c" * 40, "", ["v1"]])
 def test_a_revision_that_does_not_exist_is_one_line(
     hub: Hub, tmp_path: Path, revision: Any
 ) -> None:

@@ -136,15 +136,13 @@ def load(path: str, *, head: bool = True) -> Any:
     return load_base(path, compute="float32", trained=True, device=device, field=FIELD, head=head)
 
 
-@pytest.mark.parametrize("name", BEFORE_A_WEIGHT_IS_READ)
-def test_what_can_be_seen_without_weights_is_told_before_a_run(whole, tmp_path, name):
-    path = damaged(whole, tmp_path, BEFORE_A_WEIGHT_IS_READ[name])
-    assert complaint(check_model, path, field=FIELD).startswith(f"{FIELD}: ")
-
-
 @pytest.mark.parametrize("name", {**BEFORE_A_WEIGHT_IS_READ, **WHEN_WEIGHTS_ARE_READ})
-def test_a_damaged_model_loads_whole_or_is_told_of(whole, tmp_path, name):
+def test_a_damaged_model_is_told_of_before_a_run_if_it_can_be_and_when_it_loads(
+    whole, tmp_path, name
+):
     path = damaged(whole, tmp_path, {**BEFORE_A_WEIGHT_IS_READ, **WHEN_WEIGHTS_ARE_READ}[name])
+    if name in BEFORE_A_WEIGHT_IS_READ:
+        assert complaint(check_model, path, field=FIELD).startswith(f"{FIELD}: ")
 
     def everything() -> None:
         tokenizer = load_tokenizer(path, field=FIELD)
@@ -241,7 +239,7 @@ def test_a_size_below_one_is_named(
         read_config(damaged(whole, tmp_path, says(**settings)), FIELD)
 
 
-def test_a_tokenizer_of_200_000_added_tokens_is_refused_before_it_is_opened(
+def test_a_tokenizer_of_more_added_tokens_than_a_model_has_is_refused_before_it_is_opened(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opening it takes minutes of processor time."""
@@ -253,12 +251,10 @@ def test_a_tokenizer_of_200_000_added_tokens_is_refused_before_it_is_opened(
         known = json.loads(path.read_text())
         flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
         known["added_tokens"] += [
-            {"id": 10**6 + number, "content": f"<{number}>", **flags} for number in range(200_000)
+            {"id": 10**6 + number, "content": f"<{number}>", **flags} for number in range(20_001)
         ]
         path.write_text(json.dumps(known))
 
-    with pytest.raises(
-        ConfigError, match=r"2000[0-9]* entries in added_tokens; 20000 are the most"
-    ):
+    with pytest.raises(ConfigError, match=r"2000[0-9] entries in added_tokens; 20000 are the most"):
         load_tokenizer(damaged(whole, tmp_path, adds), field=FIELD)
     assert opened == []

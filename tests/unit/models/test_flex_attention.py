@@ -53,11 +53,8 @@ def near(mask: TreeMask, window: int | None) -> torch.Tensor:
 
 @pytest.mark.parametrize("window", [None, 50], ids=["full", "sliding"])
 @pytest.mark.parametrize("windows", [False, True], ids=["whole", "windows"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_query_sees_what_it_sees_in_the_dense_mask(
-    seed: int, windows: bool, window: int | None
-) -> None:
-    mask = batch(seed, windows=windows)
+def test_a_query_sees_what_it_sees_in_the_dense_mask(windows: bool, window: int | None) -> None:
+    mask = batch(0, windows=windows)
     made = block_mask(mask, CPU, window)
     rows, tokens = torch.arange(len(mask.pieces)), torch.arange(mask.width)
     seen = made.mask_mod(
@@ -100,22 +97,15 @@ def dense_attention(query, key, value, mask):
     )
 
 
-def test_it_equals_attention_with_the_dense_mask() -> None:
-    mask = small(0)
-    query, key, value = inputs(2, mask.width, torch.float32)
-    blocks = block_mask(mask, CPU, None)
-    made = flex_attention(query, key, value, block_mask=blocks, scale=0.3, enable_gqa=True)
-    expected = dense_attention(query, key, value, mask.dense(CPU))
-    assert torch.allclose(made, expected, atol=1e-5, rtol=0)
-
-
 def test_a_dense_mask_is_for_small_batches_alone() -> None:
     side = int(LARGEST_DENSE**0.5)
     small, large = (TreeMask(((Piece(0, n, -1, 0, 0),),), n) for n in (side, side + 1))
     assert (too_large(small), too_large(large)) == (False, True)
 
 
-def test_its_gradients_equal_those_of_the_dense_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_and_its_gradients_equal_those_of_the_dense_mask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # torch refuses gradients on the CPU, whose compiled kernel has none; the eager one has them
     monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *_: None)
     mask = small(1, windows=True)
@@ -123,6 +113,7 @@ def test_its_gradients_equal_those_of_the_dense_mask(monkeypatch: pytest.MonkeyP
     blocks = block_mask(mask, CPU, None)
     made = flex_attention(query, key, value, block_mask=blocks, scale=0.3, enable_gqa=True)
     expected = dense_attention(query, key, value, mask.dense(CPU))
+    assert torch.allclose(made, expected, atol=1e-10, rtol=0)
     upstream = torch.randn_like(made)
     for one, other in zip(
         torch.autograd.grad(made, (query, key, value), upstream),
