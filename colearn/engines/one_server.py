@@ -37,7 +37,7 @@ _OPTIONS: Mapping[str, Any] = {
     "enable_prompt_tokens_details": True,
     "worker_extension_cls": "colearn.engines.vllm_worker.WorkerExtension",
 }
-_LOAD, _UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+_UNLOAD = "/v1/unload_lora_adapter"
 
 
 class OneServer:
@@ -122,16 +122,10 @@ class OneServer:
 
     def load_adapter(self, adapter: LoadedAdapter) -> None:
         body = {"lora_name": adapter.name, "lora_path": adapter.folder}
-        try:
-            self._change(_LOAD, body, present=True)
-        except ServerRefused as error:
-            self.link.lost(f"does not take adapter '{adapter.adapter}' ({error})")
+        self._tell("/v1/load_lora_adapter", body, f"does not take adapter '{adapter.adapter}'")
 
     def unload_adapter(self, adapter: LoadedAdapter) -> None:
-        try:
-            self._change(_UNLOAD, {"lora_name": adapter.name}, present=False)
-        except ServerRefused as error:
-            self.link.lost(f"does not unload adapter '{adapter.adapter}' ({error})")
+        self._tell(_UNLOAD, {"lora_name": adapter.name}, f"does not unload '{adapter.adapter}'")
 
     def unload_adapters_of(self, run: str) -> None:
         """Unload the adapters of a run as far as possible; called before the connection is
@@ -167,21 +161,6 @@ class OneServer:
             return self.link.call("POST", path, body)
         except ServerRefused as error:
             self.link.lost(f"{refusal} ({error})")
-
-    def _change(self, path: str, body: Mapping[str, str], *, present: bool) -> None:
-        """Add or remove one name in the server's list of adapters.
-
-        If the connection ends before the answer, the link sends the request again. If the first
-        request had succeeded, the server refuses the second request. This method therefore checks
-        in the server's list of models whether the change was made.
-
-        Errors: ServerRefused if the list of models does not show the requested change.
-        """
-        try:
-            self.link.call("POST", path, body)
-        except ServerRefused:
-            if (body["lora_name"] in self._listed()) != present:
-                raise
 
     def _listed(self) -> set[str]:
         """Names of the models and adapters that the server lists."""

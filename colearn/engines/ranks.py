@@ -28,10 +28,6 @@ class Ranks:
             self._group = torch.distributed.new_group(backend="gloo", timeout=_LONGEST)
 
     @property
-    def count(self) -> int:
-        return 1 if self._group is None else torch.distributed.get_world_size()
-
-    @property
     def first(self) -> bool:
         """Whether this is the process that writes."""
         return self._group is None or torch.distributed.get_rank() == 0

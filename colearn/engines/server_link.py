@@ -26,11 +26,6 @@ PULSE = 8.0
 """Seconds between health checks while requests run, and the timeout in seconds of each check."""
 _MISSED = 2
 """Number of consecutive unanswered health checks after which the server counts as lost."""
-_CUT = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""Errors raised when a connection closed before the answer. A server that was suspended for longer
-than its keep-alive timeout (5 s for vLLM) may close a connection on which a request is already
-waiting.
-"""
 _SHOWN = 300
 
 Result = TypeVar("Result")
@@ -48,8 +43,8 @@ class ServerLink:
     """Connections to one server, managed by an event loop in a separate thread.
 
     `timeout` is the limit for each request in seconds; `token` is sent as a bearer token and never
-    shown; `field` is the setting that names the server, for errors. A request whose connection
-    closes before the answer is sent once more, on a new connection.
+    shown; `field` is the setting that names the server, for errors. Each request has a new
+    connection: a server closes idle ones, and may close one on which a request is already waiting.
 
     Errors: ConfigError for proxies or certificates of the environment that cannot be used.
     """
@@ -61,16 +56,8 @@ class ServerLink:
         self._field = field
         self.url, self.timeout = masked(url), timeout
         """`url`: without user and password."""
-        self._kept, self._new = (
-            http_client(
-                url,
-                base_url=url,
-                token=token,
-                timeout=None,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=idle),
-            )
-            for idle in (PARALLEL, 0)
-        )
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        self._client = http_client(url, base_url=url, token=token, timeout=None, limits=limits)
         self._gate = asyncio.Semaphore(PARALLEL)
         self._healthy_at = 0.0
         """Time of the last answered health check, in seconds of the loop's clock."""
@@ -117,8 +104,7 @@ class ServerLink:
     def close(self) -> None:
         """Close all connections; the link cannot be used afterwards."""
         if self._thread.is_alive():
-            for client in (self._kept, self._new):
-                self._run(client.aclose())
+            self._run(self._client.aclose())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -166,10 +152,7 @@ class ServerLink:
         longest = LONGEST_ANSWER
         try:
             async with asyncio.timeout(timeout):
-                try:
-                    answer, raw = await exchange(self._kept, method, path, body, longest=longest)
-                except _CUT:
-                    answer, raw = await exchange(self._new, method, path, body, longest=longest)
+                answer, raw = await exchange(self._client, method, path, body, longest=longest)
         except TimeoutError:
             self.lost(f"gave no answer within {timeout:g} s")
         except UnreadAnswer as error:

@@ -28,9 +28,9 @@ from colearn.training.learners.learner import NetworkLearner
 
 TOLERANCE = 1e-3
 SAMPLING = {
-    "hot": Sampling(temperature=1.0, max_tokens=24),
-    "cut": Sampling(temperature=0.7, top_p=0.8, top_k=40, max_tokens=15),
-    "cold": Sampling(temperature=0.0, max_tokens=9),
+    "hot": Sampling(temperature=1.0, max_tokens=10),
+    "cut": Sampling(temperature=0.7, top_p=0.8, top_k=40, max_tokens=7),
+    "cold": Sampling(temperature=0.0, max_tokens=4),
 }
 ADAPTERS = {"hot": "first", "cut": "second", "cold": None}
 
@@ -52,9 +52,9 @@ class Setup:
         return local_learner("actor", network, settings, token_budget=4096)
 
 
-@pytest.fixture(scope="module", params=["full", "tied", "lora"])
+@pytest.fixture(scope="module", params=["tied", "lora"])
 def setup(request: pytest.FixtureRequest, kind: GeneratorKind) -> Iterator[Setup]:
-    base = Base(qwen(tied=request.param == "tied"))
+    base = Base(qwen(tied=request.param != "lora"))
     if request.param == "lora":
         base.model.requires_grad_(False)
         for name, rank in (("first", 4), ("second", 8)):
@@ -85,7 +85,7 @@ def _publish(base: Base, voices: Mapping[str, AgentSpec]) -> list[Publish]:
 def teacher_gap(setup: Setup) -> float:
     """Largest gap between what was recorded and the teacher-forced pass over packed trees."""
     gaps = []
-    for agent, row in rows_of(play(setup.generator, setup.voices, forks=3), setup.voices).items():
+    for agent, row in rows_of(play(setup.generator, setup.voices, forks=2), setup.voices).items():
         network = Network(setup.base, setup.voices[agent].adapter)
         (outputs,) = evaluate(network, [row], token_budget=4096)
         assert len(row.behaviour) == row.action_tokens > 0
@@ -102,15 +102,15 @@ def train(setup: Setup, steps: int) -> None:
         learner.step(0.0)
 
 
-def test_recorded_logprobs_are_the_teacher_forced_ones(setup: Setup) -> None:
+def test_recorded_logprobs_are_the_teacher_forced_ones_before_and_after_updates(
+    setup: Setup,
+) -> None:
     assert teacher_gap(setup) < TOLERANCE
-
-
-def test_they_are_after_three_updates_and_a_sync(setup: Setup) -> None:
     train(setup, 3)
     setup.generator.sync()
     assert setup.generator.gap < TOLERANCE
     assert teacher_gap(setup) < TOLERANCE
+    assert {setup.generator.version(agent) for agent in setup.voices} == {5}
 
 
 def test_stale_weights_are_found_by_the_check(setup: Setup) -> None:
@@ -119,9 +119,8 @@ def test_stale_weights_are_found_by_the_check(setup: Setup) -> None:
         setup.generator.check()
     assert setup.generator.gap > 10 * TOLERANCE
     with pytest.raises(ParityError, match="sync"):
-        teacher_gap(setup)
+        setup.generator.generate([token_request(setup.voices, "hot", (5, 6), (1,))])
     setup.generator.sync()
-    assert teacher_gap(setup) < TOLERANCE
 
 
 def test_greedy_tokens_are_those_of_the_first_generator(setup: Setup) -> None:
@@ -164,7 +163,7 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     )
     drawn = long.action.tokens
     letter = next(text for token in drawn[2:] if (text := tokenizer.decode([token])).isalpha())
-    ending.end_ids = frozenset({drawn[9]})
+    ending.end_ids = frozenset({drawn[9], base.config.vocab_size})  # which no model draws
     stopping = Sampling(max_tokens=40, stop=(letter,))
     voices = {
         "free": free,
@@ -180,26 +179,6 @@ def test_end_token_length_and_stop_string_are_told_apart(kind: GeneratorKind) ->
     assert [action.finish for action in actions] == [action.finish for action in expected]
     assert [action.finish for action in actions] == ["length", "stop", "end"]
     assert actions[1].text.endswith(letter) and actions[2].tokens[-1] == drawn[9]
-
-
-def test_an_end_token_beyond_the_models_vocabulary_is_no_hindrance(kind: GeneratorKind) -> None:
-    base, tokenizer = Base(qwen(seed=5)), byte_tokenizer()
-    tokenizer.add_special_tokens({"eos_token": "<beyond>"})
-    chat = ChatFormat(tokenizer, chat="plain")
-    assert chat.end_ids == {base.config.vocab_size}
-    voices = {"free": AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=12))}
-    request = token_request(voices, "free", chat.open("go").tokens, (0,), greedy=True)
-    generator = kind.build(base, voices)
-    ((drawn,),) = generator.generate([request])
-    generator.close()
-    ((expected,),) = TransformersEngine(base, voices).generate([request])
-    assert drawn.action.tokens == expected.action.tokens
-    assert drawn.action.finish == "length"
-
-
-def test_an_action_carries_the_version_of_the_last_update(setup: Setup) -> None:
-    setup.generator.sync()
-    assert {setup.generator.version(agent) for agent in setup.voices} == {5}
 
 
 def test_a_context_window_is_refused_before_the_engine_starts(kind: GeneratorKind) -> None:

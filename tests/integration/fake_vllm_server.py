@@ -27,8 +27,7 @@ class FakeVLLMServer:
     """Serves the model of a folder on a port of this machine until `close`.
 
     Faults: `skip` ignores what is loaded, `silent` answers neither requests nor health checks,
-    `gone` ends every connection, `statuses` gives the answer to a path instead of its own, `cut`
-    does what a path asks once without an answer.
+    `gone` ends every connection, `statuses` gives the answer to a path instead of its own.
     """
 
     def __init__(self, folder: Path, port: int = 0, **options: Any) -> None:
@@ -36,7 +35,6 @@ class FakeVLLMServer:
         self.options = {"max_loras": 4, "max_lora_rank": 16, "lora": True, "dev": True} | options
         self.skip = self.silent = self.gone = self.asleep = False
         self.statuses: dict[str, Answer] = {}
-        self.cut: set[str] = set()
         self.asked: list[str] = []
         self.draws: list[dict[str, Any]] = []
         """Bodies of requests for tokens."""
@@ -69,10 +67,6 @@ class FakeVLLMServer:
                     self.close_connection = True
                     return
                 status, answer = server.statuses.get(path) or server.answer(self.path, body)
-                if path in server.cut:
-                    server.cut.remove(path)
-                    self.close_connection = True
-                    return
                 raw = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")

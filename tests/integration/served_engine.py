@@ -41,6 +41,7 @@ def server(base: Base, tmp_path: Path) -> Iterator[FakeVLLMServer]:
 def engine(base: Base, server: FakeVLLMServer) -> Iterator[VLLMServerEngine]:
     built = built_engine(base, PLAIN, server)
     yield built
+    server.silent = server.gone = False
     built.close()
 
 

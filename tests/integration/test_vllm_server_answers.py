@@ -110,6 +110,8 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
         at = at[key]
     if new is ...:
         del at[path[-1]]
+    elif isinstance(at, list) and path[-1] == len(at):
+        at.append(new)
     else:
         at[path[-1]] = new
     return whole
@@ -127,25 +129,32 @@ IN_A_FIXTURE = [HealthCheck.function_scoped_fixture]
 WITHIN = [path for path in places(action("own", 5, 9)) if path]
 
 
-@pytest.mark.parametrize("answer", [None, [], {}, "text", 5, {"choices": None}, {"choices": []}])
+@pytest.mark.parametrize("answer", [None, [], {}, 5, {"choices": None}, {"choices": []}])
 def test_an_answer_without_a_choice_is_a_lost_server(
     engine: VLLMServerEngine, server: FakeVLLMServer, answer: Any
 ) -> None:
     assert "gave an answer that is none of vLLM" in lost(engine, server, answer)
 
 
-def test_two_choices_are_a_lost_server(engine: VLLMServerEngine, server: FakeVLLMServer) -> None:
-    answer = action(server.version, 5, 9)
-    answer["choices"] *= 2
-    assert "choices: " in lost(engine, server, answer)
-
-
-def test_an_answer_without_usage_is_a_lost_server(
-    engine: VLLMServerEngine, server: FakeVLLMServer
+@pytest.mark.parametrize(
+    ("path", "new", "line"),
+    [
+        (("choices", 0, "finish_reason"), "abort", "ended a request by itself (abort)"),
+        (("choices", 1), {}, "choices: "),
+        (("choices", 0, "logprobs", "content", 0, "token_id"), 6, "without their log-prob"),
+        (("choices", 0, "logprobs", "content", 0, "logprob"), -9999.0, "without their log-prob"),
+        (("choices", 0, "logprobs"), ..., "without their log-prob"),
+        (("choices", 0, "weight_versions"), None, "other weights than the last update's"),
+        (("choices", 0, "weight_versions"), [], "other weights than the last update's"),
+        (("choices", 0, "weight_versions", 1), {"version": "another-1"}, "other weights than"),
+        (("usage",), ..., "usage: missing"),
+        (("usage", "prompt_tokens_details", "cached_tokens"), 3, "3 cached tokens of a prompt of"),
+    ],
+)
+def test_an_answer_with_one_wrong_value_is_a_lost_server(
+    engine: VLLMServerEngine, server: FakeVLLMServer, path: tuple[Any, ...], new: Any, line: str
 ) -> None:
-    answer = action(server.version, 5, 9)
-    del answer["usage"]
-    assert "usage: missing" in lost(engine, server, answer)
+    assert line in lost(engine, server, replaced(action(server.version, 5, 9), path, new))
 
 
 @pytest.mark.parametrize("logprob", [math.nan, math.inf, -math.inf, 0.5, 1e-4, None, "-1", True])
@@ -200,21 +209,13 @@ def test_a_whole_action_of_the_request_is_used(
     assert engine.prefilled_tokens - before == 2 - 1
 
 
-def test_more_cached_tokens_than_the_prompt_has_are_a_lost_server(
-    engine: VLLMServerEngine, server: FakeVLLMServer
-) -> None:
-    answer = action(server.version, 5, 9)
-    answer["usage"]["prompt_tokens_details"]["cached_tokens"] = 3
-    assert "reports 3 cached tokens of a prompt of 2" in lost(engine, server, answer)
-
-
 def test_a_reason_with_control_characters_is_printed_without_them(
     engine: VLLMServerEngine, server: FakeVLLMServer
 ) -> None:
     answer = action(server.version, 5, 9, finish="\x1b[2Jabort" + "!" * 1000)
     assert len(lost(engine, server, answer)) < 400
     server.statuses[GENERATE] = (500, {"error": {"message": "\x1b[2Jno\u202eroom"}})
-    with pytest.raises(ServerLost) as error:
+    with pytest.raises(ServerLost, match=r"cannot generate \(status 500: ") as error:
         engine.sample([request()])
     assert str(error.value).isprintable()
 
@@ -238,34 +239,28 @@ def test_an_answer_with_any_value_replaced_is_an_action_or_refused(
     assert 0 <= drawn.cached <= 2
 
 
-@pytest.mark.parametrize("answer", [None, [], {}, {"success": None}, {"success": "yes"}])
-def test_a_cache_that_is_not_said_to_be_reset_is_a_lost_server(
-    engine: VLLMServerEngine, server: FakeVLLMServer, base: Base, answer: Any
+@pytest.mark.parametrize(
+    ("path", "status", "answer", "line"),
+    [
+        ("/collective_rpc", 500, {"detail": "full"}, r"trained model's weights \(status 500: full"),
+        ("/reset_prefix_cache", 200, {"success": False}, "kept cache blocks of the old weights"),
+        ("/reset_prefix_cache", 200, {}, "none of vLLM"),
+        ("/reset_prefix_cache", 200, {"success": "yes"}, "none of vLLM"),
+        ("/update_weight_version", 500, {"detail": "no"}, r"of its weights \(status 500: no\)"),
+    ],
+)
+def test_weights_that_are_not_said_to_be_taken_are_a_lost_server(
+    engine: VLLMServerEngine,
+    server: FakeVLLMServer,
+    base: Base,
+    path: str,
+    status: int,
+    answer: Any,
+    line: str,
 ) -> None:
-    server.statuses["/reset_prefix_cache"] = (200, answer)
-    with pytest.raises(ServerLost, match="none of vLLM"):
+    server.statuses[path] = (status, answer)
+    with pytest.raises(ServerLost, match=line):
         engine.load([weight_update(Network(base, None), 1)])
-
-
-def test_a_server_that_takes_no_version_is_lost(
-    engine: VLLMServerEngine, server: FakeVLLMServer, base: Base
-) -> None:
-    server.statuses["/update_weight_version"] = (500, {"detail": "no"})
-    with pytest.raises(ServerLost, match=r"a version of its weights \(status 500: no\)"):
-        engine.load([weight_update(Network(base, None), 1)])
-
-
-@pytest.mark.parametrize("answer", [None, {"data": None}, {"data": [5]}, {"data": [{"id": None}]}])
-def test_a_list_of_adapters_that_is_none_is_a_lost_server(
-    server: FakeVLLMServer, adapter_base: Base, voices: Mapping[str, AgentSpec], answer: Any
-) -> None:
-    engine = built_engine(adapter_base, voices, server)
-    server.statuses["/v1/load_lora_adapter"] = (500, {"detail": "full"})
-    server.statuses["/v1/models"] = (200, answer)
-    with pytest.raises(ServerLost, match="none of vLLM"):
-        engine.load([weight_update(Network(adapter_base, "first"), 1)])
-    server.statuses.clear()
-    engine.close()
 
 
 class OneAnswer:

@@ -118,14 +118,6 @@ def test_a_shape_that_the_served_folder_leaves_out_is_not_compared(
     built_engine(base, PLAIN, server).close()
 
 
-def test_a_served_folder_that_is_not_here_is_not_compared(
-    base: Base, server: FakeVLLMServer
-) -> None:
-    (card,) = server.on_v1_models({})[1]["data"]
-    server.statuses["/v1/models"] = (200, {"data": [card | {"root": "org/model"}]})
-    built_engine(base, PLAIN, server).close()
-
-
 def test_tokens_that_a_tokenizer_puts_before_a_text_are_not_compared(
     base: Base, server: FakeVLLMServer
 ) -> None:
@@ -147,28 +139,38 @@ def test_every_agents_tokenizer_is_compared(base: Base, server: FakeVLLMServer) 
     refused(base, voices, server, "another tokenizer than agent 'ben'; serve the trained")
 
 
-@pytest.mark.parametrize("status", [403, 404])
-def test_a_server_that_takes_no_tokens_is_refused(
-    base: Base, server: FakeVLLMServer, status: int
+def test_a_server_with_just_the_slots_and_the_rank_is_taken(
+    base: Base, server: FakeVLLMServer
 ) -> None:
-    server.statuses["/inference/v1/generate"] = (status, {"detail": "no"})
-    refused(base, PLAIN, server, "runs without --enable-scale-out; restart it")
+    server.options |= {"max_loras": 2, "max_lora_rank": 8}
+    built_engine(base, adapted(base, "first", "second"), server).close()
 
 
-@pytest.mark.parametrize("status", [404, 405])
-def test_a_server_that_takes_no_adapters_later_is_refused(
-    base: Base, server: FakeVLLMServer, status: int
+def test_full_weights_need_no_adapters_of_the_server(base: Base, server: FakeVLLMServer) -> None:
+    server.options["lora"] = False
+    built_engine(base, PLAIN, server).close()
+
+
+@pytest.mark.parametrize(
+    ("options", "adapters", "missing"),
+    [
+        ({"dev": False}, 0, "VLLM_SERVER_DEV_MODE=1"),
+        ({"logprobs_mode": "raw_logprobs"}, 0, "--logprobs-mode processed_logprobs"),
+        ({"lora": False}, 2, "--enable-lora --max-loras 2 --max-lora-rank 8"),
+        ({"max_loras": 1}, 2, r"--max-loras 2 \(it has 1\)"),
+        ({"max_loras": 1}, 1, r"--max-loras 2 \(it has 1\)"),  # and zeros for ann
+        ({"max_lora_rank": 1}, 2, r"--max-lora-rank 8 \(it has 1\)"),
+    ],
+)
+def test_a_missing_option_is_named_before_anything_is_loaded(
+    base: Base, server: FakeVLLMServer, options: dict[str, Any], adapters: int, missing: str
 ) -> None:
-    server.statuses["/v1/load_lora_adapter"] = (status, {"detail": "no"})
-    refused(base, adapted(base, "first"), server, "without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
-
-
-@pytest.mark.parametrize("mode", ["raw_logits", "processed_logits"])
-def test_log_probabilities_of_another_kind_are_refused(
-    base: Base, server: FakeVLLMServer, mode: str
-) -> None:
-    server.options["logprobs_mode"] = mode
-    refused(base, PLAIN, server, "without --logprobs-mode processed_logprobs")
+    server.options |= options
+    roles = adapted(base, "first", "second") if adapters == 2 else dict(PLAIN)
+    if adapters == 1:
+        roles["ben"] = adapted(base, "first")["ann"]
+    refused(base, roles, server, f"runs without {missing}")
+    assert not {"/collective_rpc", "/v1/load_lora_adapter"} & set(server.asked)
 
 
 @pytest.mark.parametrize(("field", "value"), [("top_p", 0.9), ("top_k", 5)])
@@ -183,24 +185,21 @@ def test_either_cut_needs_scores_from_before_it(
     )
 
 
-def test_a_server_with_just_the_slots_and_the_rank_is_taken(
-    base: Base, server: FakeVLLMServer
+@pytest.mark.parametrize(
+    ("path", "status", "line"),
+    [
+        ("/inference/v1/generate", 403, "runs without --enable-scale-out; restart it"),
+        ("/inference/v1/generate", 404, "runs without --enable-scale-out; restart it"),
+        ("/v1/load_lora_adapter", 404, "without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"),
+        ("/v1/load_lora_adapter", 405, "without VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"),
+        ("/server_info", 500, r"/server_info: status 500: .*no pip.*: install pip in the"),
+    ],
+)
+def test_a_route_that_is_off_is_named(
+    base: Base, server: FakeVLLMServer, path: str, status: int, line: str
 ) -> None:
-    server.options |= {"max_loras": 2, "max_lora_rank": 8}
-    built_engine(base, adapted(base, "first", "second"), server).close()
-
-
-def test_an_agent_without_an_adapter_needs_a_slot_beside_those_that_have_one(
-    base: Base, server: FakeVLLMServer
-) -> None:
-    server.options["max_loras"] = 1
-    voices = PLAIN | {"ben": adapted(base, "first")["ann"]}
-    refused(base, voices, server, r"without --max-loras 2 \(it has 1\)")
-
-
-def test_full_weights_need_no_adapters_of_the_server(base: Base, server: FakeVLLMServer) -> None:
-    server.options["lora"] = False
-    built_engine(base, PLAIN, server).close()
+    server.statuses[path] = (status, {"detail": "no pip"})
+    refused(base, adapted(base, "first"), server, line)
 
 
 def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked(
@@ -211,11 +210,3 @@ def test_a_temperature_that_vllm_would_raise_is_refused_before_anything_is_asked
     with pytest.raises(ConfigError, match=line):
         VLLMServer(url=server.url).build(base, {"ann": cool})
     assert not server.asked
-
-
-def test_a_server_that_cannot_list_its_settings_needs_pip(
-    base: Base, server: FakeVLLMServer
-) -> None:
-    error = {"error": {"message": "'NoneType' object has no attribute 'splitlines'"}}
-    server.statuses["/server_info"] = (500, error)
-    refused(base, PLAIN, server, r"/server_info: status 500: .*splitlines.*: install pip in the")

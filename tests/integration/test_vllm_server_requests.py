@@ -8,13 +8,9 @@ import pytest
 from fake_vllm_server import FakeVLLMServer
 from served_engine import *  # noqa: F403 - the fixtures
 from served_engine import PLAIN, built_engine, request
-from vllm_cases import byte_tokenizer
 
-from colearn.contract import Sampling
 from colearn.engines.vllm_server import VLLMServerEngine
-from colearn.errors import ServerLost
 from colearn.models.base import Base
-from colearn.rollout.agents import AgentSpec, ChatFormat
 
 GENERATE = "/inference/v1/generate"
 
@@ -62,19 +58,6 @@ def test_a_request_without_cuts_and_stops_turns_them_off(
     assert (params["top_k"], params["stop"], params["detokenize"]) == (0, [], False)
 
 
-def test_an_end_token_that_the_model_cannot_draw_is_not_sent(
-    base: Base, server: FakeVLLMServer
-) -> None:
-    """Which vLLM would refuse the request for."""
-    chat = ChatFormat(byte_tokenizer(), chat="plain")
-    chat.end_ids = frozenset({9, base.config.vocab_size - 1, base.config.vocab_size})
-    spec = AgentSpec(adapter=None, chat=chat, sampling=Sampling(max_tokens=8))
-    engine = built_engine(base, {"ann": spec}, server)
-    engine.sample([request()])
-    assert server.draws[-1]["sampling_params"]["stop_token_ids"] == [9, 257]
-    engine.close()
-
-
 @pytest.mark.parametrize(
     ("usage", "cached"),
     [
@@ -91,46 +74,6 @@ def test_tokens_from_the_cache_are_counted_where_the_server_says_them(
     before = engine.prefilled_tokens
     engine.sample([request()])
     assert engine.prefilled_tokens - before == 2 - cached
-
-
-@pytest.mark.parametrize("others", [None, [], ["own", "another-1"]])
-def test_tokens_of_other_weights_are_not_used(
-    engine: VLLMServerEngine, server: FakeVLLMServer, others: Any
-) -> None:
-    named = {"own": server.version}
-    spans = others and [{"version": named.get(one, one), "start": 0, "end": 1} for one in others]
-    answer(server, weight_versions=spans)
-    with pytest.raises(ServerLost, match="other weights than the last update's"):
-        engine.sample([request()])
-
-
-def test_log_probabilities_of_other_tokens_are_not_used(
-    engine: VLLMServerEngine, server: FakeVLLMServer
-) -> None:
-    answer(server, logprobs={"content": [{"token_id": 6, "logprob": -1.0}]})
-    with pytest.raises(ServerLost, match="without their log-probabilities"):
-        engine.sample([request()])
-
-
-def test_a_token_that_was_hardly_possible_is_used(
-    engine: VLLMServerEngine, server: FakeVLLMServer
-) -> None:
-    answer(server, logprobs={"content": [{"token_id": 9, "logprob": -100.0}]})
-    assert engine.sample([request()])[0].action.logprobs == (-100.0,)
-
-
-def test_a_server_that_cannot_generate_says_why(
-    engine: VLLMServerEngine, server: FakeVLLMServer
-) -> None:
-    server.statuses[GENERATE] = (500, {"error": {"message": "out of memory"}})
-    with pytest.raises(ServerLost, match=r"cannot generate \(status 500: out of memory\)"):
-        engine.sample([request()])
-
-
-def test_a_request_has_its_minutes(base: Base, server: FakeVLLMServer) -> None:
-    engine = built_engine(base, PLAIN, server, request_minutes=0.1)
-    assert engine.servers[0].link.timeout == pytest.approx(6.0)
-    engine.close()
 
 
 @pytest.mark.parametrize("key", [None, "secret"])

@@ -196,22 +196,28 @@ def test_a_server_at_a_url_does_not_sleep() -> None:
         VLLMServer(url="http://a", sleep=True)
 
 
-def test_a_started_server_answers_and_ends_with_its_engine(
+def test_a_started_server_answers_and_the_log_of_one_that_is_lost_is_kept_and_named(
     base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     notes = tmp_path / "notes"
     program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
     kind = VLLMServer(python=program, gpus="3", options={"seed": 3}, start_minutes=5.0)
-    generator = kind.build(base, PLAIN)
-    engine = generator
+    engine: Any = kind.build(base, PLAIN)
     told = json.loads(notes.read_text())
     assert told["arguments"][-2:] == ["--seed", "3"]
     assert told["environment"]["CUDA_VISIBLE_DEVICES"] == "3"
     assert told["environment"]["VLLM_SERVER_DEV_MODE"] == "1"
-    generator.close()  # type: ignore[attr-defined]
-    assert not Path(f"/proc/{told['number']}/environ").exists()
-    assert not Path(engine._folder.name).exists()
+    assert len(engine.sample([request()])) == 1
+    with engine.servers[0].process.log.open("a") as log:
+        log.write("out of memory\n")
+    os.kill(told["number"], signal.SIGKILL)
+    with pytest.raises(ServerLost, match=r"is gone .*--resume; its log: ") as lost:
+        engine.sample([request()])
+    engine.close()
+    assert "\n" not in str(lost.value)
+    assert Path(str(lost.value).rpartition(" ")[2]).read_text().endswith("out of memory\n")
 
 
 def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path: Path) -> None:
@@ -222,28 +228,10 @@ def test_a_server_that_never_answers_is_given_up_and_ended(base: Base, tmp_path:
     assert not Path(f"/proc/{file.read_text().strip()}").exists()
 
 
-def test_the_log_of_a_started_server_that_is_lost_is_kept_and_named(
+def test_what_was_begun_for_a_server_that_does_not_start_is_gone(
     base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    notes = tmp_path / "notes"
-    program = python(tmp_path, shlex.join([sys.executable, str(PROGRAM), str(notes)]))
-    generator = VLLMServer(python=program, start_minutes=5.0).build(base, PLAIN)
-    engine = generator
-    with engine.servers[0].process.log.open("a") as log:
-        log.write("out of memory\n")
-    os.kill(json.loads(notes.read_text())["number"], signal.SIGKILL)
-    with pytest.raises(ServerLost, match=r"is gone .*--resume; its log: ") as lost:
-        engine.sample([request()])
-    generator.close()
-    assert "\n" not in str(lost.value)
-    assert Path(str(lost.value).rpartition(" ")[2]).read_text().endswith("out of memory\n")
-
-
-def test_what_was_begun_for_a_server_that_does_not_start_is_gone(
-    base: Base, tmp_path: Path
-) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)  # it needs no vLLM here
     before = set(threading.enumerate())
     with pytest.raises(ColearnError, match="ended while it started"):
         VLLMServer(python=python(tmp_path, "false"), folder=str(tmp_path)).build(base, PLAIN)
@@ -257,11 +245,3 @@ def test_without_vllm_and_a_python_that_has_it_the_extra_is_named(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="vllm"):
         VLLMServer().build(base, PLAIN)
-
-
-def test_a_python_of_its_own_needs_no_vllm_here(
-    base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ColearnError, match="ended while it started"):
-        VLLMServer(python=python(tmp_path, "false")).build(base, PLAIN)

@@ -89,57 +89,45 @@ def lives(number: str) -> bool:
     return state != "Z"
 
 
-def ended(server: ServerProcess) -> str:
-    """The log of a server that ends by itself."""
-    soon(lambda: not server.running)
-    return server.log.read_text()
-
-
-def failure(server: ServerProcess, said: str) -> str:
-    server.log.write_text(said)
-    return str(server.failed())
-
-
-def test_variables_of_a_launcher_are_not_the_servers(
+def test_a_server_has_its_own_variables_but_not_a_launchers_and_logs_both_streams(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {**LAUNCHER, "MASTER_PORT": "1", "MINE": "kept"}.items():
+    given = {**LAUNCHER, "MASTER_PORT": "1", "MINE": "kept", "CUDA_VISIBLE_DEVICES": "0"}
+    for name, value in given.items():
         monkeypatch.setenv(name, value)
-    names = sorted([*LAUNCHER, "MASTER_PORT", "MINE"])
-    server = start(f"import os; print([n for n in {names} if n in os.environ])")
-    assert ended(server).strip() == "['MINE']"
+    program = f"""
+import os, sys
+print([n for n in {sorted(given)} if n in os.environ], flush=True)
+print(os.environ['CUDA_VISIBLE_DEVICES'], file=sys.stderr)
+"""
+    server = start(program, CUDA_VISIBLE_DEVICES="3")
+    soon(lambda: not server.running)
+    assert server.log.read_text().splitlines() == ["['CUDA_VISIBLE_DEVICES', 'MINE']", "3"]
 
 
-def test_a_given_variable_stands_in_place_of_this_processs(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "INFO: up\nOSError: no  room\nValueError: no key\nINFO: ended\nrank 0 has errors\n",
+            "(ValueError: no key)",
+        ),
+        ("up\nKilled  by the os\n\n", "(Killed by the os)"),
+        ("\n", "(no output)"),
+        (f"Error: {'a' * 300}b\n", f"({'a' * 299}b)"),
+    ],
+    ids=["a cause", "no cause", "silence", "a long line"],
+)
+def test_a_failure_is_told_by_the_last_line_that_names_a_cause_or_the_last_one(
+    tmp_path: Path, said: str, told: str
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    server = start("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", CUDA_VISIBLE_DEVICES="3")
-    assert ended(server).strip() == "3"
-
-
-def test_what_a_server_says_on_either_stream_is_in_its_log(start: Start) -> None:
-    server = start("import sys; print('one', flush=True); print('two', file=sys.stderr)")
-    assert ended(server).split() == ["one", "two"]
-
-
-def test_a_failure_is_told_by_the_last_line_that_names_a_cause(start: Start) -> None:
-    said = "INFO: up\nOSError: no  room\nValueError: no key\nINFO: core ended\nrank 0 has errors\n"
-    line = failure(start("pass"), said)
-    assert line.startswith("run.generator: the vLLM server ended while it started (ValueError: no")
-
-
-def test_a_failure_without_a_cause_is_told_by_the_last_line(start: Start) -> None:
-    assert "(Killed by the os)" in failure(start("pass"), "up\nKilled  by the os\n\n")
-
-
-def test_a_failure_in_silence_says_so(start: Start) -> None:
-    assert "(no output)" in failure(start("pass"), "\n")
-
-
-def test_of_a_long_line_the_end_is_told(start: Start) -> None:
-    line = failure(start("pass"), f"Error: {'a' * 300}b\n")
-    assert f"({'a' * 299}b)" in line
+    server = ServerProcess.__new__(ServerProcess)
+    server.log = tmp_path / "log"
+    server.log.write_text(said)
+    line = str(server.failed())
+    assert (
+        line.startswith("run.generator: the vLLM server ended while it started (") and told in line
+    )
 
 
 def test_the_processes_of_a_server_end_with_it(start: Start, tmp_path: Path) -> None:
@@ -195,11 +183,6 @@ server_process._keep({os.getppid()}, {[sys.executable, "-c", stubborn]!r})
     assert keeper.wait(600) == -signal.SIGKILL
     number = tmp_path / "number"
     assert not number.is_file() or not lives(number.read_text().strip())
-
-
-def test_a_keeper_ends_as_its_command_does() -> None:
-    command = [sys.executable, "-m", "colearn.engines.server_process", str(os.getpid())]
-    assert subprocess.run([*command, "sh", "-c", "exit 3"]).returncode == 3
 
 
 def test_a_free_port_can_be_taken() -> None:

@@ -95,7 +95,7 @@ def test_a_new_version_has_a_new_name_and_the_new_weights_and_the_previous_one_i
     engine = begun(base)
     other, previous = name_for(engine, "second"), engine.loaded_adapters["first"]
     new = {name: tensor + 1.0 for name, tensor in adapter_weights(base, "first").items()}
-    engine.write([WeightUpdate(version=1, adapters={"first": new})])
+    engine.write([WeightUpdate(version=1, adapters={"first": new, "of no agent": new})])
     assert name_for(engine, "first") != previous.name
     assert set(engine.weights) == {name_for(engine, "first"), other}
     assert same(engine.weights[name_for(engine, "first")], new)
