@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from transformers import DynamicCache
@@ -19,11 +20,21 @@ from colearn.contract import (
     TokenRequest,
     WeightUpdate,
 )
+from colearn.engines import checked_engine
 from colearn.engines.checked_engine import CheckedEngine
 from colearn.models.base import Base
 from colearn.models.network import Network
 from colearn.models.weight_update import plain_weights, weight_update
 from colearn.rollout.agents import AgentSpec
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_probes() -> Iterator[None]:
+    """Checks of parity draw four tokens: a fake draws one row and one token at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checked_engine, "_PROBE_ACTION", 4)
+        patch.setattr(checked_engine, "_PROBE_SEEDS", (1,))
+        yield
 
 
 class FakeEngine(CheckedEngine):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from fake_engine import short_probes  # noqa: F401 - a fixture
 from fake_vllm_server import FakeVLLMServer
 from vllm_cases import byte_tokenizer, qwen
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from engine_cases import *  # noqa: F403 - the tests of every engine, with the `kind` below
 from engine_cases import TOLERANCE, Setup
-from fake_engine import Fake, FakeEngine
+from fake_engine import Fake, FakeEngine, short_probes  # noqa: F401 - a fixture
 from tiny import register
 from vllm_cases import byte_tokenizer, qwen
 
@@ -65,7 +65,7 @@ def test_a_config_names_it_and_trains_with_it(
             "task": {"name": "notes", "horizon": 2},
             "algorithm": {"name": "magrpo", "rollout": {"k": 2}},
             "models": {"*": model},
-            "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 6}}},
+            "agents": {"*": {"chat": "plain", "sampling": {"max_tokens": 3}}},
             "train": {"episodes": 1, "environment_steps": 1000},
             "evaluation": {"episodes": 1},
             "run": {"generator": {"name": "fake_engine:Fake", "max_length": 3000}, "device": "cpu"},

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_vllm_server import FakeVLLMServer
 from served_engine import *  # noqa: F403 - the fixtures
-from served_engine import CHAT, PLAIN, adapted, built_engine
+from served_engine import CHAT, PLAIN, adapted
 from tokenizers.processors import TemplateProcessing
 from vllm_cases import byte_tokenizer
 
 from colearn.contract import Sampling
 from colearn.engines.kinds import VLLMServer
+from colearn.engines.server_link import ServerLink
+from colearn.engines.vllm_server_checks import Served, check_server
 from colearn.engines.vllm_weights import write_model
 from colearn.errors import ConfigError
 from colearn.models.base import Base
@@ -26,9 +29,14 @@ ADAPTER = {"id": "theirs", "root": "/a", "parent": "base", "max_model_len": 7}
 SAMPLING = Sampling(max_tokens=8)
 
 
+def checked(base: Base, voices: Any, server: FakeVLLMServer) -> Served:
+    with closing(ServerLink(server.url, timeout=600.0)) as link:
+        return check_server(link, base, voices)
+
+
 def refused(base: Base, voices: Any, server: FakeVLLMServer, line: str) -> None:
     with pytest.raises(ConfigError, match=rf"^run\.generator\.url: .*{line}") as error:
-        built_engine(base, voices, server)
+        checked(base, voices, server)
     assert "\n" not in str(error.value)
 
 
@@ -44,9 +52,7 @@ def beginning_with_end() -> Any:
 def test_the_base_is_the_model_that_is_no_adapter(base: Base, server: FakeVLLMServer) -> None:
     own = server.on_v1_models({})[1]["data"]
     server.statuses["/v1/models"] = (200, {"data": [ADAPTER, *own]})
-    engine = built_engine(base, PLAIN, server)
-    assert (engine.servers[0].served.name, engine.max_length) == ("base", 4096)
-    engine.close()
+    assert checked(base, PLAIN, server) == ("base", 4096)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def its_server(reads_images: Base, tmp_path: Path) -> Iterator[FakeVLLMServer]:
 def test_a_model_that_reads_images_is_served_as_itself(
     reads_images: Base, its_server: FakeVLLMServer
 ) -> None:
-    built_engine(reads_images, PLAIN, its_server).close()
+    checked(reads_images, PLAIN, its_server)
 
 
 def test_a_language_model_of_another_shape_inside_one_that_reads_images_is_refused(
@@ -115,7 +121,7 @@ def test_a_shape_that_the_served_folder_leaves_out_is_not_compared(
     config = json.loads(file.read_text())
     del config["hidden_size"]
     file.write_text(json.dumps(config))
-    built_engine(base, PLAIN, server).close()
+    checked(base, PLAIN, server)
 
 
 def test_tokens_that_a_tokenizer_puts_before_a_text_are_not_compared(
@@ -123,11 +129,11 @@ def test_tokens_that_a_tokenizer_puts_before_a_text_are_not_compared(
 ) -> None:
     write_model(server.folder, base, beginning_with_end())
     server.start()
-    built_engine(base, PLAIN, server).close()
+    checked(base, PLAIN, server)
     own = AgentSpec(
         adapter=None, chat=ChatFormat(beginning_with_end(), chat="plain"), sampling=SAMPLING
     )
-    built_engine(base, {"ann": own}, server).close()
+    checked(base, {"ann": own}, server)
 
 
 def test_every_agents_tokenizer_is_compared(base: Base, server: FakeVLLMServer) -> None:
@@ -143,12 +149,12 @@ def test_a_server_with_just_the_slots_and_the_rank_is_taken(
     base: Base, server: FakeVLLMServer
 ) -> None:
     server.options |= {"max_loras": 2, "max_lora_rank": 8}
-    built_engine(base, adapted(base, "first", "second"), server).close()
+    checked(base, adapted(base, "first", "second"), server)
 
 
 def test_full_weights_need_no_adapters_of_the_server(base: Base, server: FakeVLLMServer) -> None:
     server.options["lora"] = False
-    built_engine(base, PLAIN, server).close()
+    checked(base, PLAIN, server)
 
 
 @pytest.mark.parametrize(
