@@ -46,6 +46,18 @@ def test_each_draw_has_weights_of_its_own_and_a_folder_that_is_kept():
     assert (paths[1] / "model.safetensors").stat().st_mtime_ns == stamp
 
 
+def test_making_a_model_is_told_once(capsys):
+    folder = embedded.embedded_model(game(), "embedded-tiny", "models.a.path")
+    first, *progress = capsys.readouterr().err.splitlines()
+    assert first == (
+        f"note: makes the model 'embedded-tiny' for this task, once; it is kept in {folder}, and "
+        "later runs of the task begin with it"
+    )
+    assert all(line.endswith(" s left") for line in progress)
+    assert embedded.embedded_model(game(), "embedded-tiny", "models.a.path") == folder
+    assert capsys.readouterr().err == ""
+
+
 def test_an_untrained_model_has_its_initial_weights():
     """Of a standard deviation of 0.1; those of the warm start are others."""
     first = embedded.embedded_model(game(), "embedded-tiny-untrained:1", "f")

@@ -119,9 +119,26 @@ def half_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (40 * 2**30, 80 * 2**30))
 
 
-def test_a_server_beside_a_trainer_asks_for_what_it_needs_of_the_device(half_free: None) -> None:
-    """2 GiB of weights, 8 of cache and 3 besides, of 80. vLLM refuses more than what is free."""
-    assert options(command(OnGPU()))["--gpu-memory-utilization"] == "0.163"
+def test_a_server_beside_a_trainer_asks_for_what_it_needs_of_the_device_and_sleeps(
+    half_free: None,
+) -> None:
+    """2 GiB of weights, 8 of cache, a tenth, and 3 besides, of 80. vLLM refuses more than what is
+    free."""
+    words = command(OnGPU())
+    given = options(words)
+    assert given["--gpu-memory-utilization"] == "0.163"
+    assert given["--kv-cache-memory-bytes"] == str(8 * 2**30)
+    assert given["--dtype"] == "bfloat16" and "--enable-sleep-mode" in words
+    assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(words)
+
+
+def test_a_server_with_devices_of_its_own_takes_what_it_finds_or_the_cache_that_is_set(
+    half_free: None,
+) -> None:
+    own, told = command(OnGPU(), gpus="1"), command(OnGPU(), gpus="1", cache_gib=2)
+    assert not {"--kv-cache-memory-bytes", "--enable-sleep-mode"} & set(own)
+    assert "--gpu-memory-utilization" not in told
+    assert options(told)["--kv-cache-memory-bytes"] == str(2 * 2**30)
 
 
 def test_a_server_that_does_not_fit_beside_a_trainer_is_one_line(half_free: None) -> None:
@@ -133,23 +150,6 @@ def test_a_share_that_is_given_is_the_servers_own(half_free: None) -> None:
     words = command(OnGPU(), cache_gib=39, options={"gpu_memory_utilization": 0.9})
     assert words.count("--gpu-memory-utilization") == 1
     assert options(words)["--gpu-memory-utilization"] == "0.9"
-
-
-def test_a_server_on_a_gpu_has_a_tenth_of_it_as_cache_and_none_of_the_cpus_options(
-    half_free: None,
-) -> None:
-    words = command(OnGPU())
-    assert options(words)["--kv-cache-memory-bytes"] == str(8 * 2**30)
-    assert options(words)["--dtype"] == "bfloat16"
-    assert not {"--enforce-eager", "--block-size", "--no-enable-chunked-prefill"} & set(words)
-
-
-def test_a_server_with_devices_of_its_own_has_the_cache_that_is_set_or_takes_what_it_finds(
-    half_free: None,
-) -> None:
-    own, told = command(OnGPU(), gpus="1"), command(OnGPU(), gpus="1", cache_gib=2)
-    assert "--kv-cache-memory-bytes" not in own and "--gpu-memory-utilization" not in told
-    assert options(told)["--kv-cache-memory-bytes"] == str(2 * 2**30)
 
 
 def test_a_started_servers_variables(base: Base) -> None:
@@ -176,13 +176,6 @@ def test_top_p_needs_the_previous_runner_and_a_line_says_so(
     environment = server_environment(OnGPU(), cutting, VLLMServer())  # type: ignore[arg-type]
     assert environment["VLLM_USE_V2_MODEL_RUNNER"] == "0"
     assert "agents.ann.sampling has top_p or top_k" in capsys.readouterr().err
-
-
-def test_a_server_beside_its_trainer_sleeps_and_one_with_devices_of_its_own_does_not(
-    half_free: None,
-) -> None:
-    beside, apart = command(OnGPU()), command(OnGPU(), gpus="1")
-    assert "--enable-sleep-mode" in beside and "--enable-sleep-mode" not in apart
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus": "1"}])

@@ -17,8 +17,6 @@ from colearn.engines.kinds import VLLMServer
 from colearn.engines.vllm_server import VLLMServerEngine
 from colearn.engines.vllm_server_checks import Served
 from colearn.models.base import Base
-from colearn.models.network import Network
-from colearn.models.weight_update import weight_update
 from colearn.rollout.agents import AgentSpec, ChatFormat
 
 
@@ -86,8 +84,3 @@ def test_on_the_cpu_a_tied_head_comes_under_its_own_name_too(tied: Base, link: L
     built(tied)
     written = link.files[0]
     assert torch.equal(written["lm_head.weight"], written["model.embed_tokens.weight"])
-
-
-def test_the_servers_of_a_base_read_one_file(tied: Base, link: Link) -> None:
-    built(tied).write([weight_update(Network(tied, None), 1)])
-    assert len(link.folders) == 4 and len(set(link.folders)) == 2, "two servers, two versions"

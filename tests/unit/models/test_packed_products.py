@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from colearn.models.packed_products import (
-    PACKED_BYTES,
     PATIENCE,
     SMALLEST,
     PackedProducts,
@@ -72,28 +71,6 @@ def test_the_last_reference_frees_the_copies_without_a_garbage_collection() -> N
         assert reference() is None
     finally:
         gc.enable()
-
-
-@torch.inference_mode()
-def test_copies_of_weights_stay_within_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("colearn.models.packed_products.PACKED_BYTES", 256 * 512 * 4 - 1)
-    assert PACKED_BYTES == 2**28
-    model, states = Pair(), torch.randn(4, 1, 256)
-    plain = model(states)
-    packed = PackedProducts(model)
-    with packed.used():
-        for _ in range(PATIENCE + 1):
-            again = model(states)
-    assert packed.bytes == 0
-    torch.testing.assert_close(again, plain, atol=1e-6, rtol=1e-5)
-
-
-def test_outside_of_its_context_a_layer_is_torchs_own_again() -> None:
-    model, states = Pair(), torch.randn(4, 1, 256)
-    with torch.inference_mode(), PackedProducts(model).used():
-        model(states)
-    model(states).sum().backward()
-    assert model.wide.weight.grad is not None
 
 
 WIDE = 256 * 512 * 4

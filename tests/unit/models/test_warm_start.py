@@ -71,29 +71,6 @@ def test_the_time_left_follows_the_time_taken(monkeypatch, capsys):
     )
 
 
-def test_the_time_left_does_not_extrapolate_the_start(monkeypatch, capsys):
-    """The first of 700 steps takes 5.2 s, the others 0.1 s: about 69 s, not 5.2 s * 699."""
-    now = [0.0]
-    monkeypatch.setattr("colearn.text.notes.time.monotonic", lambda: now[0])
-    left = TimeLeft("makes the model")
-    for step in range(1, 80):
-        now[0] = 5.2 + 0.1 * (step - 1)
-        left.report(step / 700)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("note: makes the model: 2%, about ")
-    assert all(60 <= int(line.split("about ")[1].split()[0]) <= 70 for line in lines)
-
-
-def test_long_times_left_are_in_minutes(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr("colearn.text.notes.time.monotonic", lambda: now[0])
-    left = TimeLeft("makes the model")
-    for seconds, done in ((1.0, 0.0), (41.0, 0.01)):  # 40 s a hundredth: 3,960 s
-        now[0] = seconds
-        left.report(done)
-    assert capsys.readouterr().err == "note: makes the model: 1%, about 66 min left\n"
-
-
 @pytest.fixture
 def task(tmp_path, monkeypatch) -> Any:
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))

@@ -121,17 +121,6 @@ def test_a_function_that_was_slow_runs_in_threads_and_another_in_the_calling_thr
     assert run(work) == ["MainThread", "pool", "MainThread"]
 
 
-def test_a_slow_method_is_known_on_all_objects() -> None:
-    class Growing:
-        def step(self) -> str:
-            return slow()
-
-    async def work(calls: Beside) -> list[str]:
-        return [await calls(Growing().step), await calls(Growing().step)]
-
-    assert run(work) == ["MainThread", "pool"]
-
-
 def test_while_the_calling_thread_is_blocked_other_functions_run_in_threads_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -213,21 +202,6 @@ def test_a_function_that_mainly_computes_stays_in_the_calling_thread(
     """Idle for 0.015 s of 0.04 s each."""
     threads = Clock(monkeypatch).threads(wall=0.04, processor=0.025)
     assert threads == ["MainThread"] * 8
-
-
-def test_queued_calls_move_once_their_function_is_known_to_wait(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock(monkeypatch)
-
-    def idles() -> str:
-        clock.wall += 0.06
-        return where()
-
-    async def work(calls: Beside) -> list[str]:
-        return await asyncio.gather(*(calls(idles) for _ in range(3)))
-
-    assert run(work) == ["MainThread", "pool", "pool"]
 
 
 def test_a_slow_function_that_sets_an_alarm_returns_to_the_main_thread() -> None:
