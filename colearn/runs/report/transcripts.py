@@ -9,6 +9,7 @@ from typing import Any
 
 from colearn.contract.picture import Picture
 from colearn.errors import CheckpointError
+from colearn.methods.critic.stream import StreamCritic
 from colearn.runs.record import Episode, Run
 from colearn.runs.record.fields import RecordedTurn
 from colearn.runs.record.folder import EPISODES
@@ -20,6 +21,7 @@ from colearn.runs.record.limits import (
 )
 from colearn.runs.report.draw_picture import Drawing
 
+from .critic_text import critic_of, critic_texts
 from .source import Source
 
 _PER_LINE = 10
@@ -33,6 +35,8 @@ class PicturedEpisode:
     record: Episode
     pictures: tuple[Picture | None, ...]
     """The picture after each turn; None if the task provides no picture."""
+    critic: tuple[dict[str, str], ...] = ()
+    """For each turn, what the turn adds to the critic's input, by the name of the input."""
     left_out: tuple[str, ...] = ()
     """Sentences that state what of the episode is not shown."""
 
@@ -96,7 +100,8 @@ def choose_samples(source: Source) -> list[TranscriptPair]:
             [episode for episode in episodes if episode.iteration == iteration]
             for iteration in (min(iterations), max(iterations))
         )
-        before, after = (_read(episode, run) for episode in _same_item(first, last))
+        critic = critic_of(run)
+        before, after = (_read(e, run, critic) for e in _same_item(first, last))
         single = min(iterations) == max(iterations)
         samples.append(
             TranscriptPair(
@@ -114,7 +119,7 @@ def _same_item(first: list[Episode], last: list[Episode]) -> tuple[Episode, Epis
     return first[0], last[0]
 
 
-def _read(episode: Episode, run: Run) -> PicturedEpisode:
+def _read(episode: Episode, run: Run, critic: StreamCritic | None) -> PicturedEpisode:
     shown = _shortened(episode)
     try:
         pictures = tuple(
@@ -135,7 +140,8 @@ def _read(episode: Episode, run: Run) -> PicturedEpisode:
         for kind, few, all_ in counts
         if few < all_
     )
-    return PicturedEpisode(record=shown, pictures=pictures, left_out=left_out)
+    read = () if critic is None else critic_texts(critic, shown, run)
+    return PicturedEpisode(record=shown, pictures=pictures, critic=read, left_out=left_out)
 
 
 def _shortened(episode: Episode) -> Episode:
