@@ -13,7 +13,6 @@ from ..rows import SUFFIXES
 
 CHOICES = {
     "variant": ("paper", "comlrl"),
-    "feedback": ("diagnostics", "score"),
     "sandbox": ("bwrap", "unsafe"),
     "prompt": ("full", "compact"),
 }
@@ -25,7 +24,6 @@ def check_settings(
     choices: Mapping[str, str],
     data: str,
     horizon: int,
-    feedback_tests: int | None,
     reward_shift: float,
 ) -> None:
     """Raise ConfigError at the first invalid setting."""
@@ -39,8 +37,6 @@ def check_settings(
             ".csv file"
         )
     check_whole("horizon", horizon, 1)
-    if feedback_tests is not None:
-        check_whole("feedback_tests", feedback_tests, 0)
     check_finite("reward_shift", reward_shift, "the default is -4")
 
 

@@ -83,8 +83,8 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
       results matches almost nothing;
     - the end of an episode: in paper, when all tests pass and the raw reward is 4; in comlrl, when
       the raw reward exceeds 3.8, for which nine passed tests of ten suffice;
-    - the feedback: it shows all tests in paper and the first one in comlrl, unless `feedback_tests`
-      sets their number (0 for none). The reward always counts all tests.
+    - the feedback: it shows all tests in paper and the first one in comlrl. The reward always
+      counts all tests.
 
     Both variants differ from CoMLRL in further points. CoMLRL runs programs inside its own process,
     allows 10 s for each test, counts only one-line asserts, and extracts functions by pattern.
@@ -114,11 +114,10 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         write aux for fair_share(amounts, people) : Split the sum of ...
         aux yes main yes syntax yes uses no tests 3 of 5               (the next turn)
 
-    With `feedback: score`, the feedback shows only the turn and the reward. Programs run in
-    `colearn.programs.sandbox`. `sandbox` names the sandbox's mechanism, and `seconds` limits the
-    time of all tests of a problem. A step takes between a tenth of a second and `seconds`, so use
-    `run.step_workers`. Equal programs are run once per process. A program that draws random numbers
-    can get a different reward in another process.
+    Programs run in `colearn.programs.sandbox`. `sandbox` names the sandbox's mechanism, and
+    `seconds` limits the time of all tests of a problem. A step takes between a tenth of a second
+    and `seconds`, so use `run.step_workers`. Equal programs are run once per process. A program
+    that draws random numbers can get a different reward in another process.
 
     Errors: ConfigError from the constructor, one line that names the setting; from `step` if no
     sandbox works on the machine; MissingExtra if `data: hub` is set
@@ -134,8 +133,6 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         variant: Literal["paper", "comlrl"] = "paper",
         horizon: int = 2,
         data: str = "packaged",
-        feedback: Literal["diagnostics", "score"] = "diagnostics",
-        feedback_tests: int | None = None,
         sandbox: Mechanism = "bwrap",
         seconds: float = 8.0,
         reward_shift: float = -HIGHEST,
@@ -144,18 +141,16 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         check_settings(
             choices={
                 "variant": variant,
-                "feedback": feedback,
                 "sandbox": sandbox,
                 "prompt": prompt,
             },
             data=data,
             horizon=horizon,
-            feedback_tests=feedback_tests,
             reward_shift=reward_shift,
         )
         self.limits = make_limits(seconds)
         self.variant, self.horizon, self.prompt = variant, horizon, prompt
-        self.feedback, self.feedback_tests, self.sandbox = feedback, feedback_tests, sandbox
+        self.sandbox = sandbox
         self.reward_shift = float(reward_shift)
         self._pay_for_cooperation(True)
         self._items = load_problems(data)
@@ -188,20 +183,8 @@ class CoopHumanEval(DecPOMDP[HumanEvalProblem, CoopHumanEvalState]):
         if findings is None:
             written = text.compact_prompt if compact else text.full_prompt
             return written(problem, agent)
-        if self.feedback == "score":
-            if compact:
-                return text.compact_score(state.reward)
-            return text.score_feedback(
-                state.reward,
-                agent,
-                problem.entry_point,
-                turn=state.turn + 1,
-                horizon=self.horizon,
-                highest=self.highest,
-            )
         total = len(problem.asserts)
-        usual = total if self.variant == "paper" else 1
-        test_count = usual if self.feedback_tests is None else self.feedback_tests
+        test_count = total if self.variant == "paper" else 1
         if compact:
             return text.compact_feedback(findings, test_count=test_count, total=total)
         return text.full_feedback(findings, problem, agent, test_count=test_count)

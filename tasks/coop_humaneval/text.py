@@ -80,8 +80,7 @@ def full_feedback(
         "- Syntax: " + _syntax(findings),
         "- Cooperation: " + _cooperation(findings, main),
     ]
-    if test_count:
-        lines += _tests(findings, problem, test_count)
+    lines += _tests(findings, problem, test_count)
     name = AUX if agent == AUX else main
     return "\n".join(lines) + f"\n\nRevise your {name} accordingly. Output ONLY the function code."
 
@@ -94,23 +93,8 @@ def compact_feedback(findings: Findings, *, test_count: int, total: int) -> str:
         "uses": findings.cooperates,
     }
     words = [f"{name} {'yes' if fact else 'no'}" for name, fact in facts.items()]
-    if test_count:
-        words.append(f"tests {sum(findings.passed[:test_count])} of {min(test_count, total)}")
+    words.append(f"tests {sum(findings.passed[:test_count])} of {min(test_count, total)}")
     return " ".join(words)
-
-
-def score_feedback(
-    reward: float, agent: str, entry_point: str, *, turn: int, horizon: int, highest: float
-) -> str:
-    name = AUX if agent == AUX else entry_point
-    return (
-        f"Turn {turn} of {horizon}. Reward of the last program: {reward:.2f} / {highest:.2f}.\n"
-        f"Revise your {name}. Output ONLY the function code."
-    )
-
-
-def compact_score(reward: float) -> str:
-    return f"reward {round(reward * 4) / 4:.2f}"
 
 
 def _definition(role: str, name: str, defined: bool) -> str:

@@ -13,7 +13,6 @@ from .houses import FAMILIES, House, house_count, make_house
 CHOICES = {
     "variant": ("paper", "comlrl"),
     "size": tuple(FAMILIES),
-    "feedback": ("position", "perfect", "score"),
     "prompt": ("full", "compact"),
 }
 HOUSES, TRAIN_HOUSES = 10, 8

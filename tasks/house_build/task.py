@@ -95,15 +95,12 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
 
     - the prompt: resources follow each block in paper and form a separate section in comlrl; the
       line about the spiders names `/damage` in paper and `/kill` in comlrl;
-    - the feedback, unless it is set: 'position' in paper, 'score' in comlrl.
+    - the feedback: paper lists the missing blocks, the blocks outside the house and the spiders'
+      damage; comlrl shows only the turn and the reward.
 
-    The feedback 'position' lists the missing blocks, the blocks outside the house and the spiders'
-    damage. The feedback 'perfect' tells each agent which blocks are missing from its share of the
-    house (the share in `reference_actions`), and tells the last agent also which blocks to leave
-    out. The feedback 'score' shows only the turn and the reward. CoMLRL has three further kinds of
-    feedback. CoMLRL repeats the first prompt and the agent's own answer at each turn; in this task,
-    both are in the agent's history. CoMLRL draws the spiders once per run; this task draws them
-    once per episode.
+    CoMLRL has four further kinds of feedback. CoMLRL repeats the first prompt and the agent's own
+    answer at each turn; in this task, both are in the agent's history. CoMLRL draws the spiders
+    once per run; this task draws them once per episode.
 
     The paper leaves the following choices open. The paper names a data set of houses; the default
     houses are made for this task, after figure 3b. A cell with a wrong block is neither covered nor
@@ -149,14 +146,13 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         houses: int | None = None,
         train_houses: int = TRAIN_HOUSES,
         houses_file: str | None = None,
-        feedback: Literal["position", "perfect", "score"] | None = None,
         max_commands: int | None = None,
         spiders: int = 3,
         spider_attack: Sequence[int] = (1, 3),
         reward_shift: float | None = None,
         prompt: Literal["full", "compact"] = "full",
     ) -> None:
-        check_choices({"variant": variant, "size": size, "feedback": feedback, "prompt": prompt})
+        check_choices({"variant": variant, "size": size, "prompt": prompt})
         check_numbers(
             horizon=horizon,
             agents=agents,
@@ -171,8 +167,6 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
         self.variant, self.prompt = variant, prompt
         self.horizon = horizon
         self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
-        usual = "position" if variant == "paper" else "score"
-        self.feedback = usual if feedback is None else feedback
         self.max_commands = max_commands
         self.limit = (600 if max_commands is None else max_commands) // agents
         self.spiders = spiders
@@ -218,7 +212,8 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
                 resource_section=self.variant == "comlrl",
                 show_limit=self.max_commands is not None,
             )
-        hints = self._hints(state, seat)
+        paper = self.variant == "paper"
+        hints = text.position_hints(state.blocks, state.item) if paper else ()
         if self.prompt == "compact":
             return text.compact_feedback(hints, reward=state.reward, alive=state.alive)
         return text.full_feedback(
@@ -360,10 +355,3 @@ class HouseBuild(DecPOMDP[House, HouseBuildState]):
             attacks=state.spiders,
             command=hit if self.variant == "paper" else "/kill @e[type=spider]",
         )
-
-    def _hints(self, state: HouseBuildState, seat: text.BuilderFields) -> tuple[text.Hint, ...]:
-        if self.feedback == "score":
-            return ()
-        if self.feedback == "perfect":
-            return text.owner_hints(state.blocks, state.item, seat)
-        return text.position_hints(state.blocks, state.item)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..blocks import AIR
 from .houses import House
-from .shapes import in_order, pieces, rectangles, shares
+from .shapes import in_order, pieces, rectangles
 from .world import PLAYER_HP, Box, Cell, PlacedBlock, cell_word
 
 COMPACT_STEP = 0.25
@@ -141,21 +141,6 @@ def position_hints(blocks: Sequence[PlacedBlock], house: House) -> tuple[Hint, .
     )
 
 
-def owner_hints(
-    blocks: Sequence[PlacedBlock], house: House, seat: BuilderFields
-) -> tuple[Hint, ...]:
-    """Lists the missing cells of the agent's share, and for the last agent also the extra
-    blocks."""
-    share = {
-        cell: box.block for box in shares(house, seat.agents)[seat.number] for cell in box.cells()
-    }
-    last = seat.number == seat.agents - 1
-    return (
-        ("place", rectangles(_lacking(blocks, share))),
-        ("remove", _outside(blocks, house) if last else ()),
-    )
-
-
 def _lacking(blocks: Sequence[PlacedBlock], target: Mapping[Cell, str]) -> dict[Cell, str]:
     built = {block.cell: block.name for block in blocks}
     return {cell: name for cell, name in target.items() if built.get(cell) != name}
@@ -169,8 +154,6 @@ def _outside(blocks: Sequence[PlacedBlock], house: House) -> tuple[Box, ...]:
 _HEADINGS = {
     "missing": "Still missing",
     "extra": "Blocks outside the house",
-    "place": "Your part that is missing",
-    "remove": "Blocks to leave out",
 }
 
 
@@ -188,8 +171,7 @@ def full_feedback(
     """The simulated player's feedback before every turn after the first; `turn` counts from 1."""
     lines = [f"Turn {turn} of {horizon}. Reward of the last build: {reward:.2f} / {highest:.2f}."]
     for name, boxes in hints:
-        outside = name in ("extra", "remove")
-        corners = ", ".join(_corners(box, "" if outside else box.block) for box in boxes)
+        corners = ", ".join(_corners(box, "" if name == "extra" else box.block) for box in boxes)
         lines.append(f"{_HEADINGS[name]}: {corners or 'none'}.")
     if hints and threat.attacks:
         health = max(0, PLAYER_HP - damage)

@@ -12,7 +12,6 @@ from .font import unknown_characters
 CHOICES = {
     "variant": ("paper", "comlrl"),
     "font": ("large", "small"),
-    "feedback": ("position", "perfect", "score"),
     "prompt": ("full", "compact"),
 }
 

@@ -91,14 +91,11 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
 
     - the grid: in comlrl, the first prompt omits the grid and each line about '#' and '.', so that
       agents know only the bounding box in the first turn;
-    - the feedback 'position': paper lists the empty target cells and the blocks outside the target;
+    - the feedback: paper lists the empty target cells and the blocks outside the target;
       comlrl lists all letter positions and tells each agent to choose its share.
 
-    The feedback 'perfect' tells each agent which cells are missing from its part of a fixed
-    checkerboard, and tells the last agent also which blocks to leave out. The checkerboard is the
-    one in `reference_actions`; for two agents, CoMLRL uses the same checkerboard. The feedback
-    'score' shows only the turn and the reward. CoMLRL repeats the first prompt and the agent's own
-    answer at each turn; in this task, both are in the agent's history.
+    CoMLRL has further kinds of feedback. CoMLRL repeats the first prompt and the agent's own answer
+    at each turn; in this task, both are in the agent's history.
 
     The paper leaves the following choices open: the font, the origin (0, 0, 0), the shift, the
     threshold for stopping, the command limit and the words of the feedback. (The paper only states
@@ -134,7 +131,6 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
         strings: Sequence[str] | None = None,
         test_strings: Sequence[str] | None = None,
         font: Literal["large", "small"] = "large",
-        feedback: Literal["position", "perfect", "score"] = "position",
         max_commands: int | None = None,
         reward_shift: float = -2.0,
         prompt: Literal["full", "compact"] = "full",
@@ -144,7 +140,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
             "test": TEST_STRINGS if test_strings is None else test_strings,
         }
         check_settings(
-            choices={"variant": variant, "font": font, "feedback": feedback, "prompt": prompt},
+            choices={"variant": variant, "font": font, "prompt": prompt},
             horizon=horizon,
             agents=agents,
             strings={"strings": splits["train"], "test_strings": splits["test"]},
@@ -157,7 +153,7 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
                 f"task.test_strings: '{shared[0]}' is among task.strings, too, and would be "
                 "trained on; leave it out of one"
             )
-        self.variant, self.font, self.feedback, self.prompt = variant, font, feedback, prompt
+        self.variant, self.font, self.prompt = variant, font, prompt
         self.horizon = horizon
         self.agents = tuple(f"builder_{number + 1}" for number in range(agents))
         self.max_commands = max_commands
@@ -192,16 +188,15 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
                 return text.compact_prompt(rows, seat, show_grid=self.show_grid)
             show_limit = self.max_commands is not None
             return text.full_prompt(rows, seat, show_grid=self.show_grid, show_limit=show_limit)
-        hints = self._hints(state, seat)
+        hints = self._hints(state)
         if self.prompt == "compact":
             return text.compact_feedback(hints, reward=state.reward)
-        shares = self.variant == "comlrl" and self.feedback == "position"
         return text.full_feedback(
             hints,
             turn=state.turn + 1,
             horizon=self.horizon,
             reward=state.reward,
-            advice=text.share_advice(seat) if shares else (),
+            advice=text.share_advice(seat) if self.variant == "comlrl" else (),
         )
 
     def step(
@@ -311,12 +306,8 @@ class StrBuild(DecPOMDP[StringItem, StrBuildState]):
             number=number, name=agent, agents=len(self.agents), limit=self.limit
         )
 
-    def _hints(self, state: StrBuildState, seat: text.PlayerFields) -> tuple[text.Hint, ...]:
+    def _hints(self, state: StrBuildState) -> tuple[text.Hint, ...]:
         target = self.target(state.item)
-        if self.feedback == "score":
-            return ()
-        if self.feedback == "perfect":
-            return text.owner_hints(state.blocks, checkerboard(target, agents=seat.agents), seat)
         if self.variant == "comlrl":
             return (("target", target),)
         return text.position_hints(state.blocks, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..blocks import AIR, TEXTURES, Block, Cell, cell_name, palette
@@ -98,28 +98,10 @@ def position_hints(blocks: Sequence[Block], target: Sequence[Cell]) -> tuple[Hin
     )
 
 
-def owner_hints(
-    blocks: Sequence[Block], plan: Mapping[Cell, tuple[int, str]], seat: PlayerFields
-) -> tuple[Hint, ...]:
-    """Lists the cells of the agent's share that the agent does not own, and for the last agent also
-    the extra blocks."""
-    owned = {block.cell for block in blocks if block.owner == seat.number}
-    wrong = tuple(
-        cell
-        for cell, (owner, _) in sorted(plan.items(), key=lambda entry: entry[0][::-1])
-        if owner == seat.number and cell not in owned
-    )
-    last = seat.number == seat.agents - 1
-    extra = sorted({block.cell for block in blocks}.difference(plan)) if last else []
-    return (("place", wrong), ("remove", tuple(extra)))
-
-
 _HEADINGS = {
     "missing": "'#' positions that are still empty",
     "extra": "Blocks outside the target",
     "target": "Letter positions",
-    "place": "Your positions that are wrong",
-    "remove": "Blocks to leave out",
 }
 
 
@@ -140,7 +122,7 @@ def full_feedback(
 
 
 def share_advice(seat: PlayerFields) -> tuple[str, ...]:
-    """The instruction for splitting the letter positions in CoMLRL's position feedback."""
+    """The instruction for splitting the letter positions in CoMLRL's feedback."""
     return (
         f"Choose about 1/{seat.agents} of the letter positions; the others place the rest.",
         "Avoid choosing positions that share a side.",
