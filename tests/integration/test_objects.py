@@ -35,8 +35,9 @@ SETTINGS: dict[str, Any] = {
 TINY = {"path": saved_model(), "learning_rate": 3e-3}
 
 
-def short(prompts, completions, **kwargs):
-    return [0.1 * (len(said) < 5) for said in completions]
+def even(prompts, completions, **kwargs):
+    """Half of what a small model says, whatever it says."""
+    return [0.1 * (sum(map(ord, said)) % 2 == 0) for said in completions]
 
 
 def vowels(completions, **kwargs):
@@ -102,7 +103,7 @@ def test_models_rows_and_functions_resumed_give_the_numbers_of_the_run_from_yaml
 ) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     saved = {"path": save_model(tmp_path / "saved", seed=5), "learning_rate": 3e-3}
-    functions = [f"{__name__}:short", f"{__name__}:vowels"]
+    functions = [f"{__name__}:even", f"{__name__}:vowels"]
     expected = as_yaml(
         tmp_path,
         task={
@@ -121,7 +122,7 @@ def test_models_rows_and_functions_resumed_give_the_numbers_of_the_run_from_yaml
             models=given,
             critic=given,
             data=Dataset.from_list(ROWS),
-            reward=[matches, short, lambda completions, **kwargs: vowels(completions)],
+            reward=[matches, even, lambda completions, **kwargs: vowels(completions)],
             out=tmp_path / "objects",
             resume=resume,
             **{**SETTINGS, "train": {"environment_steps": steps, "episodes": 2}},
@@ -132,6 +133,7 @@ def test_models_rows_and_functions_resumed_give_the_numbers_of_the_run_from_yaml
     renamed = json.loads(json.dumps(measured(result.folder)).replace("_lambda", "_vowels"))
     seen = {(line["kind"], line["iteration"]): line for line in renamed}
     assert list(seen.values()) == expected and len(expected) > 6
+    assert any(line["metrics"].get("draft/grad_norm") for line in expected), "there is to learn"
 
 
 def test_a_class_and_a_function_of_a_module_are_recorded_by_name(tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def test_a_run_of_objects_is_evaluated_on_another_split(
     held = [{"prompt": "say one", "answer": "x"}]
     data = {"train": ROWS, "test": held}
     result = colearn.train(
-        TEAM, "magrpo", data=data, reward=short, models=TINY, out=tmp_path / "run", **SETTINGS
+        TEAM, "magrpo", data=data, reward=even, models=TINY, out=tmp_path / "run", **SETTINGS
     )
     last = result.evaluate()
     assert last["return"] == pytest.approx(result.metrics["return"])
@@ -282,7 +284,7 @@ def test_a_run_of_objects_is_evaluated_on_another_split(
     with pytest.raises(ConfigError, match=r"^evaluation\.splt: "):
         result.evaluate(splt="train")
     monkeypatch.setattr("colearn.registry.given._given", {})
-    there = colearn.evaluate(TEAM, result.folder, data=data, reward=short, seed=3, **settings)
+    there = colearn.evaluate(TEAM, result.folder, data=data, reward=even, seed=3, **settings)
     for name in ("return", "tokens_per_turn"):
         assert there[name] == pytest.approx(wanted[name])
     assert wanted["return"] != last["return"]

@@ -16,9 +16,8 @@ from colearn.contract import Callback
 from colearn.errors import ColearnError, ConfigError
 from colearn.rollout.shapes import Parallel
 from tests.helpers.fabricated_runs import make_runs
-from tests.helpers.reward_functions import matches
 from tests.helpers.tiny import Notes, save_model
-from tests.integration.test_objects import ROWS, TEAM, TINY, measured
+from tests.integration.test_objects import ROWS, TEAM, TINY, even, measured
 
 SECTIONS: dict[str, Any] = {
     "agents": {"*": {"sampling": {"max_tokens": 4}}},
@@ -26,7 +25,7 @@ SECTIONS: dict[str, Any] = {
     "evaluation": {"every": 1, "episodes": 2},
     "run": {"device": "cpu", "threads": 1},
 }
-GIVEN: dict[str, Any] = {"models": TINY, "data": ROWS, "reward": matches, **SECTIONS}
+GIVEN: dict[str, Any] = {"models": TINY, "data": ROWS, "reward": even, **SECTIONS}
 
 
 def three() -> MAGRPO:

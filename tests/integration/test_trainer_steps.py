@@ -18,15 +18,14 @@ from colearn.methods.credit.shared_reward import SharedReward
 from colearn.runs.record import RunFolder
 from colearn.training.interruption import Interrupted
 from colearn.training.learners.learner import NetworkLearner
-from tests.helpers.reward_functions import matches
-from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, measured, short
+from tests.integration.test_objects import ROWS, SETTINGS, TEAM, TINY, even, measured
 
 SMALL = {**SETTINGS, "train": {"environment_steps": 1000, "episodes": 1, "iterations": 3}}
 
 
 def trainer(out: Path, **changes: Any) -> colearn.Trainer:
     return colearn.Trainer(
-        TEAM, "magrpo", models=TINY, data=ROWS, reward=matches, out=out, **{**SMALL, **changes}
+        TEAM, "magrpo", models=TINY, data=ROWS, reward=even, out=out, **{**SMALL, **changes}
     )
 
 
@@ -68,12 +67,12 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
         seen = [steps.evaluate()["return"]]
         while not steps.over:
             steps.step()
-            seen.append(steps.evaluate()["return"])
-            assert steps.evaluate()["return"] == seen[-1]
             if steps.progress.iteration == 1:
                 before = iterations(steps.record.folder)
                 steps.save()
                 saved = before, iterations(steps.record.folder)
+            seen.append(steps.evaluate()["return"])
+            assert steps.evaluate()["return"] == seen[-1]
         with pytest.raises(ConfigError) as refused:
             steps.step()
     return Driven(folder=out, evaluations=seen, saved=saved, refused=str(refused.value))
@@ -132,7 +131,7 @@ def test_a_run_knows_nothing_of_another_run_of_the_same_algorithm_object(tmp_pat
     algorithm = Moving()
     for name in ("one", "other"):
         out = tmp_path / name
-        given: Any = {"models": TINY, "data": ROWS, "reward": short, "out": out}
+        given: Any = {"models": TINY, "data": ROWS, "reward": even, "out": out}
         with colearn.Trainer(TEAM, algorithm, **given, **SETTINGS) as steps:
             assert steps.team.run.algorithm is algorithm
             steps.step()
