@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from colearn.errors import ConfigError
 from colearn.programs.workflow import ToolError, Workflow
@@ -50,8 +48,6 @@ def tool(tmp_path_factory):
 
 
 ODD = """
-import json
-
 import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -61,32 +57,23 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "of the wal
 PAINT = {
     "type": "object",
     "properties": {"colour": COLOUR, "coats": {"type": ["integer", "null"], "default": 2},
-                   "by": {"type": "string"}},
+                   "self": {"type": "string"}},
     "required": ["colour"],
 }
 EMPTY = {"type": "object", "properties": {}}
-OPEN = {"type": "object"}
 
 
 async def list_tools(context, params):
     if params is None or params.cursor is None:
         first = types.Tool(name="paint", description="Paints.", input_schema=PAINT)
         return types.ListToolsResult(tools=[first], next_cursor="2")
-    echo = types.Tool(name="echo", input_schema=OPEN)
-    names = ["_id", "__top", "model_config", "self", "model_dump", "a-b", "class"]
-    named = dict.fromkeys(names, {})
-    needed = {"type": "object", "properties": named, "required": names}
-    strict = types.Tool(name="strict", input_schema=needed)
     look = types.Tool(name="look", input_schema=EMPTY)
-    return types.ListToolsResult(tools=[look, echo, strict])
+    return types.ListToolsResult(tools=[look])
 
 
 async def call_tool(context, params):
     if params.name == "paint":
         said = [types.TextContent(type="text", text=repr(sorted(params.arguments.items())))]
-        return types.CallToolResult(content=said)
-    if params.name in ("echo", "strict"):
-        said = [types.TextContent(type="text", text=json.dumps(params.arguments))]
         return types.CallToolResult(content=said)
     file = types.TextResourceContents(uri="file:///a.txt", text="in the file")
     return types.CallToolResult(
@@ -118,7 +105,7 @@ def odd(tmp_path_factory):
 
 
 def test_tools_of_every_page_are_offered_with_the_servers_own_schema(odd):
-    assert list(odd) == ["paint", "look", "echo", "strict"]
+    assert list(odd) == ["paint", "look"]
     colour = odd["paint"].schema["inputSchema"]["properties"]["colour"]
     assert colour == {"type": "string", "enum": ["red", "green"], "description": "of the wall"}
 
@@ -128,7 +115,7 @@ def test_tools_of_every_page_are_offered_with_the_servers_own_schema(odd):
     [
         ({"colour": "red"}, [("colour", "red")]),
         ({"colour": "red", "coats": None}, [("coats", None), ("colour", "red")]),
-        ({"colour": "red", "by": "Ada"}, [("by", "Ada"), ("colour", "red")]),
+        ({"colour": "red", "self": "Ada"}, [("colour", "red"), ("self", "Ada")]),
     ],
 )
 def test_the_server_receives_exactly_the_given_arguments(odd, given, received):
@@ -137,38 +124,6 @@ def test_the_server_receives_exactly_the_given_arguments(odd, given, received):
 
 def test_what_a_result_has_besides_texts_is_not_dropped(odd):
     assert ask(odd["look"]) == "before\nin the file\n[image: image/png]"
-
-
-NAMES = st.one_of(
-    st.sampled_from(
-        ["_id", "__top", "model_config", "self", "model_dump", "args", "text", "class", "", "$ref"]
-    ),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
-)
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
-    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(NAMES, inside, max_size=3),
-    max_leaves=6,
-)
-
-
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(sent=st.dictionaries(NAMES, VALUES, max_size=6))
-def test_a_server_receives_what_was_sent_under_any_names(odd, sent):
-    assert json.loads(ask(odd["echo"], **sent)) == sent
-
-
-def test_required_arguments_with_names_of_python_and_pydantic_are_received(odd):
-    sent = {
-        name: number for number, name in enumerate(odd["strict"].schema["inputSchema"]["required"])
-    }
-    assert json.loads(ask(odd["strict"], **sent)) == sent
-    del sent["_id"]
-    assert odd["strict"].bind((), sent) == "'_id' is a required property"
 
 
 DYING = """
@@ -221,13 +176,6 @@ def test_a_server_that_cannot_be_started_again_is_reported(tmp_path):
 
 def ask(tool, /, *args, **arguments):
     return asyncio.run(tool(tool.spell(tool.bind(args, arguments))))
-
-
-def test_a_server_announces_its_tools(tool):
-    schema = tool.schema
-    assert (schema["name"], schema["description"]) == ("repeat", "A text again and again.")
-    assert schema["inputSchema"]["required"] == ["text"]
-    assert schema["inputSchema"]["properties"]["times"]["default"] == 2
 
 
 def test_its_tools_are_called_by_place_and_by_name(tool):

@@ -145,6 +145,11 @@ def test_a_value_that_cannot_cross_is_no_exception_that_a_test_may_expect() -> N
     assert (verdict.passed, verdict.error) == ((False,), "output")
 
 
+def test_ending_the_process_is_no_exception_that_a_test_may_expect() -> None:
+    test = "try:\n    add(1, 2)\nexcept BaseException:\n    pass"
+    assert _run("import os\ndef add(a, b): os._exit(0)", (test,)).passed == (False,)
+
+
 def test_a_list_that_the_program_changes_is_changed_for_the_test() -> None:
     program = "def add(a, b): a.append(b); a[0].add(b); a[1]['k'] = b"
     test = """

@@ -167,13 +167,6 @@ def test_a_worker_that_starts_while_the_end_comes_is_stopped_by_it(started: list
     assert [one.wait(600) for one in started] == [-signal.SIGKILL] * 2
 
 
-def test_after_the_end_no_worker_is_started(started: list[Any]) -> None:
-    program = WorkerProgram(("sleep", "600"), workers=0)
-    program.end()
-    assert program._hire(FakeServer()) is None
-    assert started == []
-
-
 class Pausing(threading.Event):
     """Stands still where a keeper has seen that it is not yet set."""
 
@@ -240,19 +233,6 @@ def test_a_worker_that_died_costs_its_episodes_and_another_one_is_started(
     assert told[:2] == [(url, failure) for url in urls]
     assert capfd.readouterr().err.splitlines()[0] == f"warning: gateway: {failure}"
     assert not program._processes.keys() & {*urls}
-
-
-def test_what_a_dead_worker_left_running_is_killed(
-    started: list[Any],
-    killed: list[int],
-    end: Callable[[WorkerProgram], None],
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    server, program = FakeServer(), WorkerProgram(("false",), workers=1)
-    program.begin(server)
-    assert server.lost.wait(600)
-    assert killed.count(started[0].pid) == 1
-    end(program)
 
 
 @pytest.mark.parametrize(("soon", "pauses"), [(600.0, [600.0]), (0.0, [])])
