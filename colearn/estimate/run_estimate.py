@@ -32,6 +32,7 @@ from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
 from .phases import Passes, Phases
+from .placement import place
 from .script import probed_items, read_scripts
 from .speed import device_name, known_speeds
 from .work import Totals, Updates, plan_updates
@@ -60,6 +61,9 @@ class Estimate:
     run: ResolvedRun
     machine: Machine | None
     """The machine on which the run will take place; None means this machine."""
+    placement: Mapping[str, str]
+    """Device of each model that the estimate placed on `machine`; empty if the config places them
+    or one device holds them."""
     networks: tuple[NetworkMemory, ...]
     steps: IterationBounds | None
     """Bounds of one iteration; None if nothing is learned."""
@@ -140,7 +144,9 @@ def _estimate(
     processes: int,
     machine: Machine | None,
     rehearsed: Passes,
+    placement: Mapping[str, str] = {},
 ) -> Estimate:
+    """placement: devices that are not the config's own, but follow from `machine`."""
     auto = resolve_device("auto").type if machine is None else "cuda"
     run = resolve(given, task=work.task, auto=auto)
     check_evaluation(run)
@@ -148,6 +154,9 @@ def _estimate(
     architectures = Architectures(work.task, given)
     networks = FakeTeamBuilder(run, architectures, machine).build()
     memory = count_networks(run, networks, processes, machine)
+    if machine is not None and (found := place(run, memory, machine, processes)):
+        placed = given.model_copy(update={"placement": found})
+        return _estimate(placed, work, processes, machine, rehearsed, found)
     probes = probed_items(work.task, work.train)
     scripts = read_scripts(work.task, probes)
     specs = read_specs(run, architectures)
@@ -196,6 +205,7 @@ def _estimate(
     return Estimate(
         run=run,
         machine=machine,
+        placement=placement,
         networks=memory,
         steps=steps,
         notes=notes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group
@@ -50,6 +52,12 @@ def _seconds(number: float) -> str:
     return f"{number:,.0f} s" if number >= 100 else f"{number:.3g} s"
 
 
+def placement_text(estimate: Estimate) -> Text:
+    """Format the placement as a command-line argument."""
+    setting = f"placement={json.dumps(estimate.placement, ensure_ascii=False)}"
+    return Text(f"base models are placed largest first: --set {shlex.quote(setting)}")
+
+
 def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
     """Return a table with one row per entry of a comparison, followed by notes and by the entries
     that do not fit."""
@@ -66,6 +74,8 @@ def comparison_table(title: str, estimates: Mapping[str, Estimate]) -> Group:
         table.add_row(label, peak, *cells)
         notes.update(_notes(estimate))
         notes.update(f"{label}: {line}" for line in _unfit(estimate))
+        if estimate.placement:
+            notes.add(f"{label}: {placement_text(estimate)}")
     caption = Text("counts are those of one iteration, at most; - where nothing is learned")
     return Group(table, caption, *map(Text, sorted(notes)))
 
@@ -112,14 +122,12 @@ def _verdict(estimate: Estimate) -> list[str]:
 
 def _unfit(estimate: Estimate) -> list[str]:
     """Return a line for each device of a described machine whose memory is too small."""
-    machine, lines = estimate.machine, []
-    several = machine is not None and machine.count > 1 and not estimate.run.config.placement
+    lines = []
     for device in estimate.too_small:
         phase = _worst(estimate, device)
         lines.append(
             f"does not fit: {device} needs {_peak(estimate, device)} (in the {phase}); "
-            f"{'set placement, ' * several}{_remedy(phase)}, use LoRA, smaller models or larger "
-            "devices"
+            f"{_remedy(phase)}, use LoRA, smaller models or larger devices"
         )
     return lines
 

@@ -115,7 +115,7 @@ def _of_algorithm(settings: Config, algorithm: str, sets: Sequence[str]) -> Conf
 def _estimate(settings: Config, out: Path | None, processes: int, machine: Machine | None) -> None:
     """Print the estimate of a dry run; writes no files."""
     from colearn.estimate import estimate
-    from colearn.estimate.table import estimate_tables
+    from colearn.estimate.table import estimate_tables, placement_text
     from colearn.runs.record.place import check_place
     from colearn.text.launcher import check_launcher
     from colearn.text.terminal import Terminal
@@ -124,7 +124,10 @@ def _estimate(settings: Config, out: Path | None, processes: int, machine: Machi
     if out is not None:
         check_place(out)
     estimated = estimate(settings, processes=processes, machine=machine)
-    Terminal().print(estimate_tables(estimated), highlight=False)
+    console = Terminal()
+    console.print(estimate_tables(estimated), highlight=False)
+    if estimated.placement:
+        console.print(placement_text(estimated), highlight=False, soft_wrap=True)
 
 
 def _train(settings: Config, out: Path, resume: bool, watch: bool) -> None:
