@@ -10,8 +10,8 @@
   on a run of one iteration, and so is `cd` into a folder that one of them wrote. Others stay with
   their reason: comparisons and studies take minutes, and some need the hub or other machines.
 
-`<!-- runs: slow -->` before a block moves it to the slow marker. The summary of the tests counts
-the blocks that ran.
+Every config is made small as it is loaded (`documented.small`), whatever loads it. The summary of
+the tests counts the blocks that ran.
 """
 
 from __future__ import annotations
@@ -63,14 +63,19 @@ LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
 """`text` shows output or a shape; everything else is checked."""
 
 BLOCKS = {name: blocks_of(path) for name, path in DOCUMENTS.items()}
-SLOW = [name for name, blocks in BLOCKS.items() if any(block.slow for block in blocks)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with documented.server() as url:
+        yield url
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to be in, whose modules are forgotten afterwards."""
     known = set(sys.modules)
-    documented.untrained(monkeypatch)
+    documented.at_a_small_price(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
@@ -88,20 +93,13 @@ def test_every_block_is_in_a_language_that_is_checked(name: str) -> None:
 def test_every_block_of_a_document_runs(
     name: str,
     folder: Path,
+    server: str,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    done = _run(name, [block for block in BLOCKS[name] if not block.slow], folder, monkeypatch)
-    done["slow"] = sum(block.slow for block in BLOCKS[name])
+    with documented_servers.servers() as servers:
+        done = _run(name, folder, server, servers, monkeypatch)
     record_property("blocks", dict(done))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SLOW)
-def test_every_block_of_a_document_runs_with_its_slow_ones(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _run(name, BLOCKS[name], folder, monkeypatch)
 
 
 def test_the_table_of_algorithms_names_their_parts() -> None:
@@ -131,20 +129,14 @@ def test_the_table_of_parts_names_every_part_and_its_settings(kind: type) -> Non
 
 
 def _run(
-    name: str, blocks: list[Block], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Counter[str]:
-    """Runs the blocks of a page; returns how many ran, and how many did not by what they lack."""
-    with documented_servers.servers() as servers:
-        return _run_blocks(name, blocks, folder, servers, monkeypatch)
-
-
-def _run_blocks(
     name: str,
-    blocks: list[Block],
     folder: Path,
+    server: str,
     servers: documented_servers.Servers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Counter[str]:
+    """Runs the blocks of a page; returns how many ran, and how many did not by what they lack."""
+    blocks = BLOCKS[name]
     module = types.ModuleType(f"document_{re.sub(r'[^a-z]', '_', name.lower())}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes pickle
     shell = [block for block in blocks if block.language in ("bash", "console")]
@@ -153,6 +145,8 @@ def _run_blocks(
     base: dict[str, Any] | None = None
     for block in blocks:
         lacks = ""
+        if block.language == "yaml":
+            block = documented.answered(block, server)
         if block.file is not None:
             Path(block.file).write_text(block.text)
         match block.language:
@@ -189,13 +183,9 @@ def _run_blocks(
 def _train(block: Block, base: dict[str, Any] | None, trained: set[str]) -> str:
     """Trains one iteration of a config; what this machine lacks for it, or an empty text."""
     plan = make_plan(load_config(documented.config_of(block, base)))
-    with documented.server() as server:
-        data = documented.small(plan.runs[0].config.model_dump(mode="json"), server)
-        if block.file is not None:
-            Path(block.file).write_text(yaml.safe_dump(data))
-            if block.file in trained:
-                return ""  # by the page's command
-        return documented.train(data, Path(f"run of line {block.line}"))
+    if block.file in trained:
+        return ""  # by the page's command
+    return documented.train(plan.runs[0].config, Path(f"run of line {block.line}"))
 
 
 def _trains(words: list[str]) -> list[str]:
@@ -253,8 +243,9 @@ def _check_command(
         if "--set" in words:  # no run with a schedule can be extended
             return False
         documented.make_run(Path(words[words.index("--out") + 1]))
-    elif name == "train" and not other and (words[1] == "quickstart" or Path(words[1]).exists()):
-        words = [*words, *documented.settings(words)]
+    elif name == "train":
+        if other or not (words[1] == "quickstart" or Path(words[1]).exists()):
+            return False
     elif name == "serve" and Path(words[1]).is_dir():
         servers.start(words)
         return True

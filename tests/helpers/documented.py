@@ -1,8 +1,9 @@
 """The code blocks of a page, and what its reader does with them, at a small price.
 
-A config trains one iteration of two episodes, and a command runs on what the page's earlier blocks
-have made. Models of the hub, and the warm starts of embedded models, are replaced by small
-untrained models, and the servers that a page names by one that answers.
+Every config that a page loads trains one iteration of two episodes with short answers, and a
+command runs on what the page's earlier blocks have made. Models of the hub, and the warm starts of
+embedded models, are replaced by small untrained models, and the servers that a page names by one
+that answers.
 """
 
 from __future__ import annotations
@@ -11,34 +12,38 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from scripted_endpoint import ScriptedEndpoint
 from tiny import save_model
 
-from colearn.config import load_config, shipped_configs
+from colearn.config import Config, load, load_config, shipped_configs
+from colearn.contract.testing import fresh_plays
+from colearn.entry.python import compare, runs_here
 from colearn.errors import ConfigError, MissingExtra
-from colearn.models.embedded_recipes import RECIPES
+from colearn.models.embedded_recipes import RECIPES, is_embedded
+from colearn.runs.report import plots
 from colearn.training.restarts import run_with_restarts
 
-_BLOCK = re.compile(
-    r"^(?P<slow><!-- runs: slow -->\n+)?```(?P<language>[^\n]*)\n(.*?)^```$", re.M | re.S
-)
+_BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(.*?)^```$", re.M | re.S)
 _NAMED = ("task", "algorithm", "run.generator", "run.learner")
 """Sections that name what they configure: another name makes another section."""
+_ADDRESS = re.compile(r"https?://[\w.-]+:\d+")
 SMALL = {
-    "train.episodes": 2,
-    "train.iterations": 1,
-    "train.environment_steps": 1000,
-    "evaluation.episodes": 1,
-    "evaluation.every": 1000,
+    "train": {"episodes": 2, "iterations": 1, "environment_steps": 1000},
+    "evaluation": {"episodes": 1, "every": 1000},
 }
+RECORDED = 16
+"""Number of episodes that a critic can be fitted to."""
+BUILDING = ("house_build", "str_build")
+"""Tasks whose default of four turns makes trees of 30 joint actions."""
 NOT_HERE = {
     r"^placement": "several devices",
     r"^run.trackers: wandb does not start": "an account",
@@ -55,7 +60,6 @@ class Block:
     text: str
     line: int
     """Of the first line of the text in its document."""
-    slow: bool
 
     @property
     def file(self) -> str | None:
@@ -67,12 +71,7 @@ class Block:
 def blocks_of(path: Path) -> list[Block]:
     text = path.read_text(encoding="utf-8")
     return [
-        Block(
-            fence["language"].strip(),
-            fence[3],
-            text[: fence.start(3)].count("\n") + 1,
-            fence["slow"] is not None,
-        )
+        Block(fence["language"].strip(), fence[2], text[: fence.start(2)].count("\n") + 1)
         for fence in _BLOCK.finditer(text)
     ]
 
@@ -122,44 +121,46 @@ def _pretrained() -> str:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A server that stands for each that a page names."""
+    """A server that stands for each that a config of a page names."""
     endpoint = ScriptedEndpoint(speak=lambda messages, seed: "7", owned_by="somebody")
     with endpoint.serving():
         yield endpoint.url
 
 
-def small(data: dict[str, Any], url: str) -> dict[str, Any]:
-    """The config at the price of one iteration; the server at `url` answers for every other."""
-    del data["compare"]
+def answered(block: Block, url: str) -> Block:
+    """A config's block in which `url` stands for every server."""
+    return replace(block, text=_ADDRESS.sub(url, block.text))
+
+
+def small(config: Config) -> Config:
+    """The config at the price of one iteration."""
+    data = config.model_dump(mode="json")
     networks = [*data["models"].values(), *([data["critic"]] if data["critic"] else [])]
     for network in networks:
         path = network.get("path")
-        if path is not None and path.partition(":")[0] not in RECIPES:
+        if path is not None and not is_embedded(path) and not Path(path).is_dir():
             network["path"] = _pretrained()
     if data["critic"]:
         data["critic"] |= {"epochs": None, "minibatch": None}
-    for key, value in SMALL.items():
-        section, _, name = key.partition(".")
-        data[section][name] = value
+    for section, changes in SMALL.items():
+        data[section] |= changes
+    if data["train"]["record"]:
+        data["train"]["episodes"] = RECORDED
+    if data["task"]["name"] in BUILDING:
+        data["task"]["horizon"] = min(2, data["task"].get("horizon", 2))
     if not data["evaluation"]["pass_at"]:
         data["evaluation"]["repeats"] = 1
     for agent in data["agents"].values():
-        if agent["endpoint"] is not None:
-            agent["endpoint"] = url
         agent["sampling"]["max_tokens"] = min(4, agent["sampling"]["max_tokens"])
-    rewards = data["task"].get("reward")
-    for reward in rewards if isinstance(rewards, list) else [rewards]:
-        if isinstance(reward, dict) and "url" in reward:
-            reward["url"] = url
-    return data
+    return Config.model_validate(data)
 
 
-def train(data: Mapping[str, Any], out: Path) -> str:
+def train(config: Config, out: Path) -> str:
     """Train; an empty text, or what this machine lacks for it."""
-    if "vllm" in str(data["run"]["generator"]):
+    if "vllm" in str(config.run.generator):
         return "a GPU"
     try:
-        run_with_restarts(load_config(data), out)
+        run_with_restarts(config, out)
     except MissingExtra:
         return "an extra that the tests do not install"
     except ConfigError as error:
@@ -170,25 +171,34 @@ def train(data: Mapping[str, Any], out: Path) -> str:
     return ""
 
 
-def settings(words: list[str]) -> list[str]:
-    """Options that make the run of a command small."""
-    small = {**SMALL, "train.episodes": 16} if "train.record=true" in words else SMALL
-    return [word for key, value in small.items() for word in ("--set", f"{key}={value}")]
-
-
 def make_run(folder: Path) -> None:
     """The run that a page's commands are about, if the page itself has made none."""
     if folder.exists():
         return
     made = _folder() / "run"
     if not made.exists():
-        config = load_config("quickstart").model_dump(mode="json")
-        assert not train(small(config, ""), made)
+        assert not train(load_config("quickstart"), made)
     shutil.copytree(made, folder)
 
 
-def untrained(monkeypatch: Any) -> None:
-    """Makes embedded models without a warm start."""
+def at_a_small_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes this process load every config small, make embedded models without a warm start, and
+    train what it compares itself. Reports have no drawings, and checks start no fresh processes;
+    both have tests of their own."""
+    validated, compared = load._validated, compare.run_comparison
+
+    def _small(cls: Any, data: dict[str, Any], overrides: Sequence[str]) -> Any:
+        settings = validated(cls, data, overrides)
+        return small(settings) if isinstance(settings, Config) else settings
+
+    def _compared(config: Config, out: Path, **_: Any) -> Path:
+        return compared(config, out, make=runs_here.make_here)
+
+    monkeypatch.setattr(load, "_validated", _small)
+    monkeypatch.setattr(compare, "run_comparison", _compared)
+    monkeypatch.setattr(fresh_plays, "HASH_SEEDS", ())
+    monkeypatch.setattr(plots, "svg_of", lambda figure: "<svg/>")
+    monkeypatch.setattr(plots, "write_files", lambda figure, svg, path: None)
     monkeypatch.setenv("COLEARN_CACHE", str(_folder() / "cache"))
     for name, recipe in RECIPES.items():
         monkeypatch.setitem(RECIPES, name, replace(recipe, steps=0, episodes=4))
