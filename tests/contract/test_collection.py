@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,14 +12,6 @@ ROOT = Path(__file__).parents[2]
 def test_no_test_is_named_by_the_order_of_a_set(request: pytest.FixtureRequest) -> None:
     """Of the tests that this run collected; that order depends on the interpreter's hash seed."""
     assert [item.nodeid for item in request.session.items if _named_by_a_set(item)] == []
-
-
-@pytest.mark.slow
-def test_two_hash_seeds_time_zones_and_locales_collect_the_same_tests() -> None:
-    here = _collected(PYTHONHASHSEED="0", TZ="UTC", LC_ALL="C.UTF-8")
-    there = _collected(PYTHONHASHSEED="8", TZ="Asia/Kathmandu", LC_ALL="C")
-    assert here == there
-    assert any("test_two_hash_seeds" in line for line in here)
 
 
 def _named_by_a_set(item: pytest.Item) -> bool:
@@ -41,19 +30,6 @@ def _named_by_a_set(item: pytest.Item) -> bool:
         elif isinstance(value, list | tuple | set | frozenset):
             values += value
     return False
-
-
-def _collected(**environment: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    run = subprocess.run(
-        [*command, "-m", ""],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-        env=os.environ | environment,
-    )
-    lines = run.stdout.decode().splitlines()
-    return [line for line in lines if "::" in line]
 
 
 def test_no_module_name_of_tests_and_benchmarks_has_two_homes() -> None:

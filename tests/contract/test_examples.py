@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from documented import at_a_small_price
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
@@ -30,17 +32,17 @@ def test_a_program_is_short_and_begins_with_hardware_time_and_what_it_shows(name
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != NEEDS_A_MODEL])
-def test_a_program_runs_to_its_end(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name],
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_a_program_runs_to_its_end(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, with every config made small as it is loaded."""
+    at_a_small_price(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("__main__")
+    module.__file__ = str(EXAMPLES / name)
+    monkeypatch.setitem(sys.modules, "__main__", module)  # so that its classes pickle
+    exec(compile((EXAMPLES / name).read_text(), module.__file__, "exec"), vars(module))
+    assert capsys.readouterr().out.strip()
 
 
 @pytest.mark.real_model

@@ -1,4 +1,5 @@
-"""What mypy and pyright find in a program that gives objects."""
+"""What mypy and pyright know of the names that `colearn` exports, and find in a program that gives
+objects."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import colearn
+
 api = pytest.importorskip("mypy.api", reason="mypy is what is tested")
 
 ROOT = Path(__file__).parents[2]
+NAMES = [name for name in colearn.__all__ if name != "__version__"]
 HEAD = """
 from typing import Any
 import colearn
@@ -61,7 +65,11 @@ with colearn.Trainer("str_build", callbacks=[Tell(), EarlyStopping(patience=2)])
 compared = colearn.compare("str_build", "out", algorithms=["magrpo", MAGRPO()], seeds=2, models="m")
 colearn.compare(colearn.load_config("quickstart"), callbacks=[OwnMetric(function=turns)])
 reveal_type(compared.report)
-"""
+experiment = colearn.Experiment(colearn.load_config("quickstart"), "runs/first")
+trees: list[Tree[str]] = experiment.trees()
+reveal_type(experiment.run().environment_steps)
+reveal_type(colearn.read_run(colearn.open_run("runs/first")).evaluations[0].environment_steps)
+""" + "".join(f"reveal_type(colearn.{name})\n" for name in NAMES)
 WRONG = {
     'colearn.train("str_build", modles="m")': 'Unexpected keyword argument "modles"',
     'colearn.Trainer("str_build", modles="m")': 'Unexpected keyword argument "modles"',
@@ -77,6 +85,7 @@ WRONG = {
     'colearn.Trainer("str_build").step(3)': 'Too many arguments for "step"',
     "EarlyStopping(patiense=2)": 'Unexpected keyword argument "patiense"',
     "OwnMetric(function=one_number)": 'Argument "function" to "OwnMetric" has incompatible',
+    'colearn.load_config("quickstart").train.environment_stepz': "environment_stepz",
     "colearn.train(3)": 'Argument 1 to "train" has incompatible type "int"',
 }
 
@@ -91,7 +100,7 @@ def written(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
+def test_mypy_knows_every_name_and_finds_a_wrong_keyword_and_a_wrong_signature(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mypy.ini").write_text(
@@ -111,8 +120,10 @@ def test_mypy_finds_a_wrong_keyword_and_a_reward_of_the_wrong_signature(
     for number, expected in zip(WRONG_LINES, WRONG.values(), strict=True):
         assert expected in by_line[number]
     said = told.replace("builtins.", "")
-    for revealed in ("dict[str, float | None]", "dict[str, float]", "pathlib.Path"):
+    for revealed in ("dict[str, float | None]", "dict[str, float]", "pathlib.Path", "int"):
         assert f'note: Revealed type is "{revealed}"' in said
+    assert said.count("Revealed type is ") == 5 + len(NAMES)
+    assert 'Revealed type is "Any"' not in said
 
 
 @pytest.mark.network  # the package pyright fetches the checker when it first runs
@@ -130,5 +141,6 @@ def test_pyright_finds_each_wrong_line_and_no_other(tmp_path: Path) -> None:
     errors = [one for one in told if one["severity"] == "error"]
     assert sorted({one["range"]["start"]["line"] + 1 for one in errors}) == WRONG_LINES, errors
     shown = " ".join(one["message"] for one in told if one["severity"] == "information")
-    for revealed in ("dict[str, float | None]", "dict[str, float]", '"Path"'):
+    for revealed in ("dict[str, float | None]", "dict[str, float]", '"Path"', '"int"'):
         assert revealed in shown
+    assert 'is "Unknown"' not in shown
