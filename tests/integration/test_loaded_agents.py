@@ -1,4 +1,4 @@
-"""Agents in Python: their tokens are those of the server and of the trainer."""
+"""Agents in Python: their tokens are the server's, and their metrics the trainer's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 from exported import export_tiny, serving_here
 from tiny import register, save_model
 
@@ -21,10 +20,7 @@ from colearn.deploy.export import export_run
 from colearn.entry.python.result import Result
 from colearn.errors import ConfigError
 from colearn.runs.record import RunFolder, read_run
-from colearn.training.evaluation.evaluate import evaluate_team
-from colearn.training.load_team import load_team as trainers_team
 from colearn.training.loop import Experiment
-from colearn.training.processes import Processes
 
 SAID = ["hello", "and then?", "go on, please"]
 TALK = [
@@ -116,28 +112,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("runs") / "run"
         Experiment(load_config(config), folder).run()
         yield folder
-
-
-def test_a_runs_team_says_without_an_export_what_the_trainer_says(run: Path) -> None:
-    parts = trainers_team(load_config(run / "config.yaml", {"evaluation.greedy": True}))
-    parts.load(RunFolder(run).checkpoints.choose("last").path)
-    trees = evaluate_team(
-        parts.run.task,
-        parts.players,
-        parts.run.config.evaluation,
-        seed=0,
-        credit=parts.run.parts.credit,
-        cast=parts.run.cast,
-        processes=Processes(torch.device("cpu")),
-    ).trees
-    team = colearn.load_team(run, device="cpu")
-    assert list(team) == list(trees[0].agents)
-    for tree in trees:
-        for name, agent in team.items():
-            agent.reset()
-            for at, then in zip(tree.nodes, tree.nodes[1:], strict=False):
-                said = agent.act(at.observations[name].text, greedy=True)
-                assert said.tokens == then.actions[name].tokens
 
 
 def test_a_run_whose_agent_is_not_named_is_refused_before_anything_is_exported(
