@@ -57,7 +57,7 @@ OWN_BASE = ("docs/howto/data.md", "docs/howto/games.md")
 NEEDS = ("wandb", "lamps.yaml", "taught/")
 """In commands that need an account, an extra that the tests do not install, or what a slow command
 makes."""
-WATCHED = ("--watch-minutes", "0", "--watch-port", "0")
+WATCHED = ("--watch-port", "0")
 RAN = "ran"
 LANGUAGES = ("python", "yaml", "toml", "bash", "console", "text")
 """`text` shows output or a shape; everything else is checked."""

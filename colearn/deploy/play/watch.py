@@ -66,7 +66,6 @@ class Watch:
         self._log: list[dict[str, Any]] = [{"kind": "titled", "title": title}]
         self._news = asyncio.Event()
         self._over = False
-        self._read = asyncio.Event()
         self.socket = listen(HOST, port, field="--watch-port")
         self.url = f"http://{HOST}:{self.socket.getsockname()[1]}/"
 
@@ -79,12 +78,6 @@ class Watch:
         """Mark the end; each connection closes once it has received every event."""
         self._over = True
         self._wake()
-
-    async def stay(self, seconds: float) -> None:
-        """Call `end`, then wait until a page has received every event, for at most `seconds`."""
-        self.end()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._read.wait(), seconds)
 
     @property
     def urls(self) -> dict[str, str]:
@@ -115,7 +108,6 @@ class Watch:
                     yield text
             if self._over:
                 yield "event: over\ndata: {}\n\n"
-                self._read.set()
                 return
             try:
                 await asyncio.wait_for(news.wait(), HEARTBEAT)

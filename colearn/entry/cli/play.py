@@ -54,10 +54,6 @@ def play(
     watch_port: Annotated[
         int, typer.Option(min=0, max=65535, help="The page's port; 0 takes a free one.")
     ] = 0,
-    watch_minutes: Annotated[
-        float,
-        typer.Option(min=0, help="Without a terminal: how long the page waits for a reader."),
-    ] = 10.0,
     sets: Sets = [],  # noqa: B006
 ) -> None:
     """Play a task's evaluation with agents behind OpenAI-compatible servers.
@@ -126,14 +122,10 @@ def play(
             _report(played, {name: agent.endpoint.shown for name, agent in team.items()})
             if out is not None:
                 _write(out, built, played)
-            if watch and sys.stdout.isatty():
+            if watch and sys.stderr.isatty():
                 print("the page stays until Ctrl-C", file=sys.stderr)
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.Event().wait()
-            elif watch:
-                minutes = f"{watch_minutes:g} minutes"
-                print(f"the page stays until it was read, at most {minutes}", file=sys.stderr)
-                await page.stay(60 * watch_minutes)
         return played
 
     if asyncio.run(all_of_it()).lost:

@@ -51,28 +51,6 @@ def test_a_late_reader_gets_everything_and_then_the_end(
     assert response.text.endswith("event: over\ndata: {}\n\n")
 
 
-def test_a_page_that_nobody_opens_stays_for_its_time_and_one_that_was_read_does_not(
-    watch: Watch,
-) -> None:
-    async def read() -> float:
-        async for _ in watch.follow(0):
-            pass
-        return asyncio.get_running_loop().time()
-
-    async def both() -> tuple[bool, bool]:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(watch.stay(60), 0.2)
-        await watch.stay(0.01)  # its time is over
-        staying = asyncio.ensure_future(watch.stay(3600))
-        await asyncio.sleep(0)
-        waits = not staying.done()
-        await read()
-        await asyncio.wait_for(staying, 600)
-        return waits, staying.done()
-
-    assert asyncio.run(both()) == (True, True)
-
-
 def test_a_reader_that_comes_back_gets_what_it_has_not_seen(
     watch: Watch, get: Callable[..., httpx.Response]
 ) -> None:
