@@ -73,8 +73,14 @@ def trained(base: Base, folder: Path, texts: list[str], seeds: list[int], **samp
     return actions
 
 
-def test_the_model_list_has_the_agent(client: OpenAI) -> None:
+def test_the_model_list_has_the_agent(client: OpenAI, server: Threaded) -> None:
     assert [(m.id, m.owned_by) for m in client.models.list()] == [("ada", "colearn")]
+    assert server.metric('colearn_requests_total{route="/v1/models",status="200"}') == 1
+
+
+def test_a_request_of_no_route_is_counted_as_such(server: Threaded) -> None:
+    assert server.get("/v1/nothing").status_code == 404
+    assert server.metric('colearn_requests_total{route="none",status="404"}') == 1
 
 
 def test_the_agent_is_shown_without_its_role_prompt(server: Threaded) -> None:

@@ -30,8 +30,8 @@ class Guard:
     """Checks, logs and counts requests.
 
     Without a `token`, requests are not authenticated. Instead, `hosts` restricts the Host header,
-    which prevents DNS rebinding by a web page. `seen` is called with each request's path and
-    status.
+    which prevents DNS rebinding by a web page. `seen` is called with the route and the status of
+    each request; the route is `none` for a request that matched none.
     """
 
     def __init__(
@@ -72,7 +72,8 @@ class Guard:
         path = quote(scope["path"], safe="/-_.~")[:80]
         elapsed = 1000 * (time.perf_counter() - started)
         access.info("%s %s %d %.1f ms", scope["method"][:16], path, status, elapsed)
-        self.seen(scope["path"], status)
+        route = scope.get("route")
+        self.seen("none" if route is None else route.path, status)
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]

@@ -34,17 +34,6 @@ sequences that are being decoded."""
 FAILURES = 3
 """Number of failed steps, without an answer between them, after which the server stops."""
 
-_PATHS = {
-    "/v1/chat/completions": "chat",
-    "/v1/responses": "responses",
-    "/v1/messages": "messages",
-    "/v1/models": "models",
-    "/v1/agent": "agent",
-    "/health": "health",
-    "/metrics": "metrics",
-    "/": "page",
-}
-
 
 @dataclass(slots=True, eq=False)
 class ServedTurn:
@@ -107,13 +96,8 @@ class Service:
         self.worker.close()
         self._encoding.shutdown()
 
-    def seen(self, path: str, status: int) -> None:
+    def seen(self, route: str, status: int) -> None:
         """Counts a request by route and status."""
-        route = _PATHS.get(path)
-        if route is None:
-            first = path.split("/")[1:3] or ["*"]  # `OPTIONS *` has a path without a slash
-            route = {"sessions": "sessions", "models": "models"}.get(first[-1], "other")
-            route = "page" if first[0] == "page" else route
         self.metrics.requests.labels(route, str(status)).inc()
 
     def model(self) -> dict[str, Any]:
