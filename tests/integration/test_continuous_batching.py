@@ -198,19 +198,3 @@ def test_requests_of_one_turn_of_the_event_loop_are_one_prefill(
     assert prefilled[0] == 5 + 5 and sum(prefilled) == 10
     check_same(one, alone(generator, asked(10, 4)))
     check_same(other, alone(generator, asked(20, 4)))
-
-
-def test_a_request_that_nobody_awaits_any_more_frees_its_row(
-    generator: TransformersEngine,
-) -> None:
-    async def given_up() -> None:
-        asking = asyncio.create_task(generator.submit(asked(10, 10_000)))
-        while not generator._decoder.running:
-            await asyncio.sleep(0.001)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-
-    asyncio.run(given_up())
-    alone(generator, asked(20, 4))
-    assert not generator._decoder.busy

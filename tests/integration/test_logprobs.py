@@ -295,18 +295,6 @@ def test_actions_of_every_kind_of_end_lie_in_one_batch():
     assert worst(team, trees) < CLOSE
 
 
-def test_rows_decoded_in_small_batches_give_the_same_tokens():
-    team = cast()
-    small = TransformersEngine(team.bases["ada"], team.voices, max_rows=2)
-    together = play(Notes(), team, KaryTree(2))
-    team.generators = {id(team.bases["ada"]): small}
-    apart = play(Notes(), team, KaryTree(2))
-    assert [n.actions for t in together for n in t.nodes] != []
-    assert [{a: x.tokens for a, x in n.actions.items()} for t in together for n in t.nodes] == [
-        {a: x.tokens for a, x in n.actions.items()} for t in apart for n in t.nodes
-    ]
-
-
 @pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
 def test_greedy_decoding_is_that_of_transformers_on_ragged_prompts(kind):
     team = cast(kind=kind, max_tokens=20)

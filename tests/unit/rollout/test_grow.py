@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -27,11 +25,10 @@ from colearn.methods.credit.mixed import Mixed
 from colearn.methods.credit.payoff import Payoff
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
-from colearn.rollout.agents.cast.seats import Own, Swap
+from colearn.rollout.agents.cast.seats import Swap
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
-from colearn.rollout.idle import IDLE
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
 
@@ -96,11 +93,6 @@ def test_a_fork_counts_the_agents_own_actions_where_agents_take_turns():
     (tree,), counts = grown(task, ForkOn(2, agent="ben", occasion=1))
     assert [len(below) for below in tree.below()] == [1, 1, 1, 2, 0, 0]
     assert counts.generations == counts.joint_actions == 5
-
-
-def test_a_fork_that_an_episode_never_reaches_is_a_chain():
-    (tree,), _ = grown(Notes(horizon=2, items=1), ForkOn(3, agent="ada", occasion=2))
-    assert len(tree.nodes) == 3
 
 
 @pytest.mark.parametrize("order", ["lockstep", "free"])
@@ -266,13 +258,6 @@ def last_of(trees: Sequence[Tree[Any]]) -> list[Any]:
     return [tree.nodes[-1] for tree in trees]
 
 
-def test_everyone_plays_its_own_seat_unless_told_otherwise():
-    task = Notes(horizon=2)
-    cast_own, _ = grown(task, cast=Own())
-    plain, _ = grown(task)
-    assert cast_own == plain and all(tree.cast == {} for tree in cast_own)
-
-
 class Echo:
     """Says who asks, what is shown, and a number from the view's own generator."""
 
@@ -304,21 +289,6 @@ def test_a_players_version_goes_with_what_it_said():
         "ada": 7,
         "ben": 0,
     }
-
-
-def test_a_version_is_that_of_the_weights_with_which_a_request_started(monkeypatch):
-    task, learner = Notes(horizon=1, items=1), SimpleNamespace(steps=3)
-    players = players_of(task)
-    players["ada"] = replace(players["ada"], learner=learner)
-    answers = Seeded.generate
-
-    def updated_meanwhile(self, requests):
-        learner.steps = 4
-        return answers(self, requests)
-
-    monkeypatch.setattr(Seeded, "generate", updated_meanwhile)
-    (tree,), _ = grown(task, players=players)
-    assert tree.nodes[1].actions["ada"].version == 3
 
 
 # --- contexts ------------------------------------------------------------------------------------
@@ -427,18 +397,6 @@ def test_a_program_that_cannot_be_prepared_is_an_error_of_prepare() -> None:
 
     with pytest.raises(TaskError, match=r"^task\.prepare: raised OSError: no port"):
         grown(Program(items=1))
-
-
-def test_in_lockstep_a_task_that_waits_stays_in_the_calling_thread() -> None:
-    class Waits(Notes):
-        def observe(self, state: Scene, agent: str) -> str | None:
-            observing.add(threading.current_thread())
-            time.sleep(1.2 * IDLE)
-            return super().observe(state, agent)
-
-    observing: set[threading.Thread] = set()
-    grown(Waits(items=2, horizon=1))
-    assert observing == {threading.current_thread()}
 
 
 def test_nobody_acts_after_a_step_that_is_done() -> None:

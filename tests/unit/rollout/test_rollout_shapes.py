@@ -53,12 +53,6 @@ def test_a_tree_pairs_the_jth_action_of_each_agent_with_the_jth_of_the_others():
     assert KaryTree(3).group_size == 3
 
 
-@pytest.mark.parametrize(("n", "k", "horizon"), [(2, 4, 2), (2, 2, 4), (3, 3, 3)])
-def test_a_tree_costs_what_proposition_4_3_says(n, k, horizon):
-    agents = tuple(f"agent{i}" for i in range(n))
-    assert calls(KaryTree(k), agents, horizon) == n * k * (k**horizon - 1) // (k - 1)
-
-
 def test_a_cross_meets_every_action_with_every_other():
     joint = Cross(2).joint_actions(at(0, TEAM), {"alice": 2, "bob": 2})
     pairs = [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -98,7 +92,3 @@ def test_more_joint_actions_than_a_tree_may_have_are_refused_before_they_are_lis
     ):
         Cross(1024).joint_actions(at(0, tuple(counts)), counts)
     assert len(list(Cross(256).joint_actions(at(0, TEAM), dict.fromkeys(TEAM, 256)))) == 65_536
-
-
-def test_where_nobody_acts_nothing_is_tried():
-    assert list(Chain().joint_actions(at(0, ()), {})) == []
