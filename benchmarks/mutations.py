@@ -85,7 +85,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "update": (
         "training/update",
         "unit/algorithms unit/training unit/test_item_means.py unit/test_unscored.py "
-        "integration/test_critic_lines.py integration/test_gradients.py "
+        "integration/test_gradients.py "
         "integration/test_references.py integration/test_update_schedules.py "
         "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",
@@ -93,7 +93,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "values": (
         "methods/values",
         "unit/training unit/test_item_means.py unit/test_truncated_episodes.py "
-        "unit/test_unscored.py integration/test_critic_fit.py integration/test_critic_lines.py "
+        "unit/test_unscored.py integration/test_critic_fit.py "
         "integration/test_export_critics.py "
         "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
     ),

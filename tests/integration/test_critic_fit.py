@@ -87,15 +87,20 @@ def test_a_recorded_tree_has_the_texts_and_the_returns_of_the_tree(
             }
 
 
-def test_trees_after_the_checkpoint_are_dropped_at_a_resume(model: str, tmp_path: Path) -> None:
-    config = settings(model)
-    Experiment(load_config(config, {"train.environment_steps": 12}), tmp_path / "run").run()
-    path = tmp_path / "run" / "trees.jsonl"
-    later = path.read_text().splitlines()[-1].replace('"iteration": 1', '"iteration": 2')
-    path.write_text(f"{path.read_text()}{later}\n")
-    longer = load_config(config, {"train.environment_steps": 24})
+def test_trees_and_critic_lines_after_the_checkpoint_are_dropped_at_a_resume(
+    model: str, tmp_path: Path
+) -> None:
+    config = settings(model, algorithm={"name": "collm_cc"}, critic={"path": model})
+    Experiment(load_config(config, {"train.environment_steps": 4}), tmp_path / "run").run()
+    for name in ("trees.jsonl", "critic.jsonl"):
+        path = tmp_path / "run" / name
+        later = path.read_text().splitlines()[-1].replace('"iteration": 1', '"iteration": 2')
+        path.write_text(f"{path.read_text()}{later}\n")
+    longer = load_config(config, {"train.environment_steps": 8})
     Experiment(longer, tmp_path / "run", resume=True).run()
-    assert [one.iteration for one in RunFolder(tmp_path / "run").trees()] == [1, 1, 2, 2]
+    run = RunFolder(tmp_path / "run")
+    assert [one.iteration for one in run.trees()] == [1, 1, 2, 2]
+    assert [line.iteration for line in run.critic_lines()] == [1, 2]
 
 
 def test_a_critic_learns_from_the_episodes_of_an_algorithm_without_one(

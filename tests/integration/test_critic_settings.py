@@ -150,7 +150,8 @@ def test_a_solved_head_has_no_loss_whose_settings_it_would_ignore(
 
 
 @pytest.mark.parametrize(
-    "setting", [{"learning_rate": 1e-2}, {"head_learning_rate": 1e-2}, {"lora": {}}, {"epochs": 2}]
+    "setting",
+    [{"learning_rate": 1e-2}, {"lora": {}}, {"epochs": 2}, {"warmup_iterations": 2}],
 )
 def test_heads_on_the_actors_have_the_settings_of_the_models(setting: dict[str, Any]) -> None:
     (name,) = setting

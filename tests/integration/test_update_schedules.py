@@ -52,14 +52,6 @@ def weights(learner: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in learner.parameters.values()])
 
 
-def test_a_critic_with_its_own_schedule_takes_its_steps_before_those_of_the_actors() -> None:
-    updater, metrics = updated(critic_schedule=UpdateSchedule(3, None))
-    assert updater.critic is not None
-    assert updater.critic.learners["team"].steps == 3
-    assert updater.actors.learners["ada"].steps == metrics["optimizer_steps"] == 1
-    assert metrics["critic/team/learning_rate"] == 1e-3
-
-
 def test_a_critic_with_its_own_schedule_learns_what_it_would_with_all_on_that_schedule() -> None:
     """Bit for bit; and the actors learn what they learn without it."""
     mixed, _ = updated(critic_schedule=UpdateSchedule(3, 6))

@@ -52,23 +52,6 @@ def held(updater):
     return by_learner
 
 
-def test_an_advantage_sees_which_item_each_episode_plays():
-    """Groups of self-play are those of one game."""
-    seen = []
-
-    @dataclass(frozen=True, kw_only=True)
-    class Watching(GAE):
-        def __call__(self, episodes, values=()):
-            seen.extend(episode.item for episode in episodes)
-            return super().__call__(episodes, values)
-
-    team = cast(shared=False)
-    trees = play(Notes(items=2), team)
-    updater_of(CoLLMCC(advantage=Watching()), team).update(trees, 0)
-    assert seen == [tree.item for tree in trees]
-    assert len(set(seen)) == 2
-
-
 # --- the actor's gradient of both critics ---------------------------------------------------------
 
 
@@ -146,15 +129,6 @@ def test_an_update_reports_its_critics_error_as_well():
     metrics = updater.update(trees, 0)
     assert metrics["critic/value_error"] == pytest.approx(sum(squares) / len(squares), rel=1e-5)
     assert "ada/policy_loss" in metrics
-
-
-def test_agents_with_critics_of_their_own_have_advantages_of_their_own():
-    team = cast(shared=False)
-    [tree] = played(1)
-    updater = updater_of(CoLLMDC(), team)
-    episodes = updater.parts.credited([tree])
-    [advantages] = updater.parts.advantage(episodes, updater.critic.values([tree]))
-    assert all(abs(at["ada"] - at["ben"]) > 1e-3 for at in advantages[1:])
 
 
 # --- several passes over one batch ----------------------------------------------------------------
@@ -340,17 +314,6 @@ def test_the_rate_warms_up_by_steps():
 
 
 # --- the recipe -----------------------------------------------------------------------------------
-
-
-def test_epochs_end_where_the_policy_has_moved_far_enough():
-    trees = played(4)
-    steps = {}
-    for target in (1e-9, 1e9):
-        fresh = cast(shared=False)
-        updater = updater_of(CoLLMCC(), fresh, epochs=3, minibatch=6, target_kl=target)
-        steps[target] = updater.update(trees, 0)["optimizer_steps"]
-    # two minibatches in an epoch; the first epoch is always whole
-    assert steps == {1e-9: 2, 1e9: 6}
 
 
 @dataclass(frozen=True)

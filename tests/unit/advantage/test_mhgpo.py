@@ -223,32 +223,6 @@ def test_an_unknown_agent_in_the_probabilities_is_named():
         shape.trees(0, ("x", "y", "z"), np.random.default_rng(0))
 
 
-class Diamond(Pipeline):
-    """x is read by y and by z, and z by nobody; y earns the reward at once."""
-
-    async def run(self, team, item):
-        first = await team.x("go")
-        await team.y("1", after=first)
-        team.reward(0.4)
-        await team.z("2", after=first)
-        team.reward(0.8)
-
-
-@pytest.mark.parametrize(
-    ("aggregate", "worth"), [("mean", 0.6), ("max", 0.8), ("min", 0.4), ("sum", 1.2)]
-)
-def test_a_reward_is_gathered_from_the_direct_successors(aggregate, worth):
-    players = dict.fromkeys(Pipeline.agents, Program(Numbered()))
-    (tree,), _ = grow(Diamond(), [0], players, ForkOnFirst(k=1), seed=0)
-    rewards = Backward(aggregate=aggregate)(tree)
-    assert [dict(node) for node in rewards] == [
-        {},
-        {"x": pytest.approx(worth)},
-        {"y": 0.4},
-        {"z": 0.8},
-    ]
-
-
 class Again(Pipeline):
     """x is asked twice, y once in between."""
 
