@@ -88,7 +88,6 @@ def test_the_others_of_a_group_are_compared_as_if_the_unscored_one_were_not_ther
     "advantage",
     [
         *(RoleBaseline(decay=0.5), SumThenNormalize(), SumThenNormalize(turn_level=False)),
-        SumThenNormalize(order="released", normalize_std=True),
         *(TurnByTurn(), TurnByTurn(accumulate=False)),
     ],
     ids=lambda advantage: type(advantage).__name__,

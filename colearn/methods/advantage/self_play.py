@@ -7,10 +7,10 @@ rewards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -107,11 +107,6 @@ class SumThenNormalize(Advantage):
     """Whether to use the weights of Eq. 2 and 3: 1/P for each group of a game and role, 1/G^p for
     each trajectory of a group, 1/K^i for each turn of a trajectory. If False, all turns have equal
     weight."""
-    order: Literal["paper", "released"] = "paper"
-    """Order of the steps. "released" selects the steps of the authors' code. That code subtracts
-    each role's mean from the turn rewards and whitens the rewards over tokens. The code then sums
-    the rewards from each turn to the end and subtracts, for each role, the mean of the distinct
-    sums. Finally, the code whitens the result over the tokens of all roles and games."""
 
     def __call__(
         self, episodes: Episodes, values: Sequence[AgentValues] | None = None
@@ -121,11 +116,8 @@ class SumThenNormalize(Advantage):
             for place, episode in enumerate(episodes)
             for agent in episode.agents
         }
-        if self.order == "released":
-            actions = _released(episodes, keys)
-        else:
-            value = _returns if self.turn_level else whole_returns
-            actions = self._centred(episodes, of_actions(episodes, value), keys)
+        value = _returns if self.turn_level else whole_returns
+        actions = self._centred(episodes, of_actions(episodes, value), keys)
         if self.equal_trajectories:
             weighed_in = {
                 (place, agent): weight_group_of(episodes[place], agent, by_role=self.by_role)
@@ -200,39 +192,3 @@ class TurnByTurn(Advantage):
 
 def _returns(episode: Tree[Any], agent: str) -> Sequence[float]:
     return episode.returns_of(agent)
-
-
-def _released(episodes: Episodes, keys: Mapping[tuple[int, str], Key]) -> Actions:
-    rewards = of_actions(episodes, turn_rewards)
-    rewards = _less(rewards, keys, lambda group: sum(group) / len(group))
-    rewards = _whitened(episodes, rewards)
-    returns = summed(episodes, rewards)
-    returns = _less(returns, keys, lambda group: sum(set(group)) / len(set(group)))
-    return _whitened(episodes, returns)
-
-
-def _less(
-    actions: Actions,
-    keys: Mapping[tuple[int, str], Key],
-    middle: Callable[[list[float]], float],
-) -> Actions:
-    shift = {key: middle(group) for key, group in grouped(actions, keys).items()}
-    return {
-        (place, node, agent): value - shift[keys[place, agent]]
-        for (place, node, agent), value in actions.items()
-    }
-
-
-def _whitened(episodes: Episodes, actions: Actions) -> Actions:
-    """Normalise to zero mean and unit standard deviation over tokens. Every token of an action has
-    the action's value."""
-    tokens = {
-        (place, node, agent): max(1, len(episodes[place].nodes[node].actions[agent].tokens))
-        for place, node, agent in actions
-    }
-    total = sum(tokens.values())
-    if not total:
-        return actions
-    mean = sum(tokens[at] * value for at, value in actions.items()) / total
-    variance = sum(tokens[at] * (value - mean) ** 2 for at, value in actions.items()) / total
-    return {at: (value - mean) / (variance**0.5 + EPSILON) for at, value in actions.items()}

@@ -239,47 +239,6 @@ def test_players_that_change_seats_are_no_rivals():
     assert advantages["a"] == pytest.approx([2 / 3, 2 / 3, -4 / 3])
 
 
-def test_the_released_order_normalises_rewards_sums_and_normalises_again():
-    """Against arrays with one entry for each token; a's winning move has three."""
-    episodes = game(SHORT, tokens={3: 3}), game(LONG)
-    rewards = {"a": np.array([0.1, 1.0, 0.1, -0.9]), "b": np.array([-0.9, 0.1, 1.0])}
-    size = {"a": np.array([1, 3, 1, 1]), "b": np.array([1, 1, 1])}
-    tokens = np.concatenate([size["a"], size["b"]])
-
-    def whitened(advantages):
-        spread = np.repeat(np.concatenate([advantages["a"], advantages["b"]]), tokens)
-        return {k: (v - spread.mean()) / (spread.std() + 1e-6) for k, v in advantages.items()}
-
-    rewards = whitened({agent: r - r.mean() for agent, r in rewards.items()})
-    a, b = rewards["a"], rewards["b"]
-    returns = {
-        "a": np.array([a[0] + a[1], a[1], a[2] + a[3], a[3]]),
-        "b": np.array([b[0], b[1] + b[2], b[2]]),
-    }
-    expected = whitened({k: v - np.unique(v).mean() for k, v in returns.items()})
-    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
-    for agent in ("a", "b"):
-        assert advantages[agent] == pytest.approx(expected[agent], abs=1e-6)
-
-
-def test_the_released_order_subtracts_the_mean_of_distinct_sums():
-    """a earns 3, 3 and 0, b nothing. Rewards less their mean: 1, 1, -2 and 0, 0, 0, of deviation 1.
-    a's distinct sums 1 and -2 have mean -0.5: 1.5, 1.5, -1.5 and 0, 0, 0, of mean 0.25 and variance
-    1.0625."""
-    episodes = [game([("a", {"a": r}), ("b", {})]) for r in (3.0, 3.0, 0.0)]
-    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
-    spread = 1.0625**0.5
-    assert advantages["a"] == pytest.approx([1.25 / spread] * 2 + [-1.75 / spread], abs=1e-5)
-    assert advantages["b"] == pytest.approx([-0.25 / spread] * 3, abs=1e-5)
-
-
-def test_an_action_without_tokens_counts_as_one_token_in_the_released_order():
-    """A program's moves have none: won and lost around a mean of 0, of deviation 1."""
-    episodes = [game([("a", {"a": r})], tokens={1: size}) for r, size in ((1.0, 0), (-1.0, 1))]
-    advantages = by_player(SumThenNormalize(order="released", equal_trajectories=False), *episodes)
-    assert advantages["a"] == pytest.approx([1.0, -1.0], abs=1e-5)
-
-
 def test_a_rival_in_a_seat_is_weighed_apart_from_the_seats_own_player():
     part = SumThenNormalize()
     own, rival = game(WON), cast(game(WON), b="search")
@@ -294,7 +253,6 @@ def test_a_rival_in_a_seat_is_weighed_apart_from_the_seats_own_player():
         SumThenNormalize(),
         SumThenNormalize(turn_level=False),
         SumThenNormalize(by_role=False),
-        SumThenNormalize(order="released"),
         RoleBaseline(),
     ],
     ids=lambda advantage: f"{advantage}",
