@@ -119,6 +119,8 @@ class Whole:
     taken: Taken
     threads: list[str]
     """Those in which episodes grew."""
+    evaluated: list[tuple[int, int | None]]
+    """(iteration of an evaluation, version of the weights that played it)"""
     weights: dict[str, torch.Tensor]
 
 
@@ -133,12 +135,19 @@ def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     run = tmp_path_factory.mktemp("whole") / "run"
     experiment = Experiment(config_of(folder, 2), run)
     before, taken = weights_of(experiment), watched(experiment)
+    evaluated: list[tuple[int, int | None]] = []
+
+    def report(progress: Any, metrics: Any) -> None:
+        if "evaluation/return" in metrics:
+            engine = experiment.team.engines[0]
+            evaluated.append((progress.iteration, engine.version("ada")))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("colearn.rollout.grow.grow_in_lockstep", noted)
-        experiment.run()
+        experiment.run(report)
     after = weights_of(experiment)
     assert not any(torch.equal(before[key], tensor) for key, tensor in after.items())
-    return Whole(run, taken, threads, after)
+    return Whole(run, taken, threads, evaluated, after)
 
 
 def test_a_block_of_iterations_has_the_weights_that_began_it(whole: Whole) -> None:
@@ -154,6 +163,10 @@ def test_every_iteration_plays_the_items_and_episodes_that_are_its_own(whole: Wh
 def test_trees_grow_in_a_thread_while_models_update(whole: Whole) -> None:
     assert whole.threads.count("rollout") >= 6, "iterations"
     assert whole.threads.count("MainThread") == 3, "evaluations"
+
+
+def test_an_evaluation_plays_the_newest_weights(whole: Whole) -> None:
+    assert whole.evaluated == [(0, 0), (3, 3), (6, 6)]
 
 
 def test_an_update_reads_stale_actions_at_the_temperature_that_sampled_them(
