@@ -48,7 +48,6 @@ def notes(algorithm: str, folder: Path, /, **changes: Any) -> dict[str, Any]:
 
 
 LORA = {"every model": {"lora": {"rank": 2}}}
-KL = {"loss": {"kl": 0.1, "entropy": 0.01}}
 
 
 def _with(algorithm: str, parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,12 +69,9 @@ def kuhn(folder: Path) -> dict[str, Any]:
 
 
 FAMILIES: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "full weights, critic": lambda f: notes("collm_cc", f),
-    "adapters, reference": lambda f: notes("magrpo", f, **LORA, **_with("magrpo", KL)),
     "full weights, moving reference": lambda f: notes(
         "magrpo", f, **_with("magrpo", {"loss": {"kl": 0.1, "reference_update_every": 1}})
     ),
-    "shared heads": lambda f: notes("collm_dc", f, critic={"share": "actor"}),
     "shared heads, adapters": lambda f: notes("collm_dc", f, critic={"share": "actor"}, **LORA),
     "one base": lambda f: notes("mappo", f, critic={"lora": {"rank": 2}}, **LORA),
     "past selves": kuhn,
@@ -83,10 +79,14 @@ FAMILIES: dict[str, Callable[[Path], dict[str, Any]]] = {
         "magrpo", f, run={"generator": {"name": "transformers", "copy": True, "device": "cuda:0"}}
     ),
     "checkpointing": lambda f: notes("coma", f, **{"every model": {"checkpointing": True}}),
-    "window": lambda f: notes("collm_cc", f, agents={"ada": {"window": 30}}),
+    "critic, window": lambda f: notes("collm_cc", f, agents={"ada": {"window": 30}}),
     "sliding windows": lambda f: notes("magrpo", f, kind="gemma3"),
-    "agents apart": lambda f: notes(
-        "at_grpo", f, run={"generator": {"name": "transformers", "batch_agents": False}}, **LORA
+    "agents apart, reference": lambda f: notes(
+        "at_grpo",
+        f,
+        run={"generator": {"name": "transformers", "batch_agents": False}},
+        **LORA,
+        **_with("at_grpo", {"loss": {"kl": 0.1, "entropy": 0.01}}),
     ),
     "bfloat16": lambda f: notes(
         "collm_cc", f, critic={"dtype": "bfloat16"}, **{"every model": {"dtype": "bfloat16"}}

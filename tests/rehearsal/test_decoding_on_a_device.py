@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 SETUPS = {0: "full weights", 1: "one adapter", 2: "two adapters"}
-KERNELS = {0: 1020, 1: 1280, 2: 1470}
-"""Most kernels of one token of every row in a model of 28 layers, by number of adapters."""
+KERNELS = {0: 185, 1: 225, 2: 250}
+"""Most kernels of one token of every row in a model of 4 layers, by number of adapters."""
 
 
 def worst(places):
@@ -54,8 +54,7 @@ def test_keys_and_values_are_kept_in_the_compute_type(token):
     assert each["cache"] == ["torch.bfloat16"]
 
 
-@pytest.mark.parametrize("move", ["before", "after"])
-@pytest.mark.parametrize("adapters", SETUPS, ids=SETUPS.get)
+@pytest.mark.parametrize(("adapters", "move"), [(0, "before"), (1, "after"), (2, "before")])
 def test_a_device_says_what_the_cpu_says(rehearse, adapters, move):
     ask = {"adapters": adapters, "compute": "float32", "move": move}
     device = rehearse("decoding_cases:said", device="cuda:1", **ask)

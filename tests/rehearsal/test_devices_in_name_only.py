@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 MISMATCH = "Expected all tensors to be on the same device"
-RUN = {"family": "full weights, critic", "device": "cuda:1", "cuda_graphs": False}
+RUN = {"family": "critic, window", "device": "cuda:1", "cuda_graphs": False}
 FAULTS = {
     "what rows see stays on the CPU": (
         "colearn.engines.running",
