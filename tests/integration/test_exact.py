@@ -21,7 +21,7 @@ from colearn.training.load_team import load_team
 from colearn.training.loop import Experiment
 from colearn.training.team import Team
 
-EPISODES = 6000
+EPISODES = 3000
 
 
 def settings() -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_the_exact_value_is_what_many_episodes_earn_on_average(team, episodes, e
     returns = np.array([strict_return(team, tree)[0] for tree in episodes])
     error = returns.std() / EPISODES**0.5
     assert abs(returns.mean() - exact.metrics()["exact_return"]) < 4 * error
-    assert error < 0.05, "or the comparison says nothing"
+    assert error < 0.08, "or the comparison says nothing"
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_a_table_holds_the_generators_own_probabilities(team, exact):
     policy, _ = exact.evaluate()
     privates = {agent: exact.histories.private(agent) for agent in team.run.task.agents}
     seen = 0
-    for tree in played(team, 200):
+    for tree in played(team, 60):
         if strict_return(team, tree)[1]:
             continue
         history: dict[str, tuple[int, ...]] = dict.fromkeys(tree.agents, ())
@@ -123,7 +123,7 @@ def test_a_table_holds_the_generators_own_probabilities(team, exact):
                 own = node.state.observations[tree.agents.index(agent)]
                 history[agent] = (*history[agent], number, own)
                 seen += 1
-    assert seen > 500
+    assert seen > 150
 
 
 def test_a_small_token_budget_changes_nothing(team, exact):
@@ -137,21 +137,18 @@ def test_a_small_token_budget_changes_nothing(team, exact):
     assert small.metrics() == pytest.approx(exact.metrics(), abs=bound)
 
 
-@pytest.mark.parametrize("token_budget", [16384, 40])
-def test_the_rows_of_a_sharp_policy_sum_to_at_most_one(token_budget):
+def test_the_rows_of_a_sharp_policy_sum_to_at_most_one():
     """In float32, and where a history is read in two rows, they were above it by 2e-6."""
     words = {"listen": "listen now", "open-left": "open the left", "open-right": "open the right"}
-    for texts in ({}, words):
-        task = {"name": "dpomdp", "problem": "dec_tiger", "words": texts, "opening": "start"}
-        whole = exact_evaluator(
-            load_team(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
-        )
-        for network in whole.networks.values():
-            with torch.no_grad():
-                network.base.causal.model.norm.weight *= 8.0  # all logits
-        evaluator = ExactEvaluator(
-            whole.task, whole.specs, whole.networks, token_budget=token_budget
-        )
+    task = {"name": "dpomdp", "problem": "dec_tiger", "words": words, "opening": "start"}
+    whole = exact_evaluator(
+        load_team(load_config(settings() | {"task": {**task, "turn": "{observation}"}}))
+    )
+    for network in whole.networks.values():
+        with torch.no_grad():
+            network.base.causal.model.norm.weight *= 8.0  # all logits
+    for budget in (16384, 40):
+        evaluator = ExactEvaluator(whole.task, whole.specs, whole.networks, token_budget=budget)
         sums = [
             table.sum(axis=1).max()
             for decoding in DECODINGS
@@ -182,14 +179,22 @@ def annealed(**sampling: Any) -> Any:
     return load_config(settings() | {"agents": agents})
 
 
-def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(tmp_path: Path):
-    cooling = annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0})
-    run = Experiment(cooling, tmp_path / "run")
-    hot = Experiment(annealed(temperature=1.3), tmp_path / "hot")
+@pytest.fixture(scope="module")
+def cooled(_cache: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run that cools: its record, its folder, and the actions of its first trees."""
+    folder = tmp_path_factory.mktemp("cooled") / "run"
+    run = Experiment(annealed(temperature=0.4, anneal={"start": 1.3, "end": 1.0}), folder)
     drawn = [[node.actions for node in tree.nodes] for tree in run.trees()]
+    return run.run(), folder, drawn
+
+
+def test_an_annealed_run_samples_and_learns_at_the_temperature_of_the_iteration(
+    cooled: Any, tmp_path: Path
+) -> None:
+    _, folder, drawn = cooled
+    hot = Experiment(annealed(temperature=1.3), tmp_path / "hot")
     assert drawn == [[node.actions for node in tree.nodes] for tree in hot.trees()]
-    run.run()
-    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     updates = [line["metrics"] for line in lines if line["kind"] == "update"]
     assert len(updates) >= 2
     for metrics in updates:
@@ -202,8 +207,8 @@ def test_an_annealed_run_is_evaluated_at_its_last_temperature():
     assert metrics == pytest.approx(exact_evaluator(load_team(cold)).metrics())
 
 
-def test_a_run_writes_its_exact_learning_curve(tmp_path: Path):
-    result = Experiment(load_config(settings()), tmp_path / "run").run()
+def test_a_run_writes_its_exact_learning_curve(cooled: Any) -> None:
+    result, _, _ = cooled
     assert result.last["exact_return"] != result.first["exact_return"]
     assert -20.0 <= result.last["exact_return"] <= 4.0
     assert 0.0 <= result.last["exact_rejected"] <= 1.0
