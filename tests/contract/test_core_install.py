@@ -55,7 +55,7 @@ compared = colearn.compare(
     reward=matches,
     models=tiny,
     critic=tiny,
-    train={"environment_steps": 8, "episodes": 4},
+    train={"environment_steps": 4, "episodes": 4},
     evaluation={"episodes": 2},
     agents={"*": {"sampling": {"max_tokens": 2}}},
 )
