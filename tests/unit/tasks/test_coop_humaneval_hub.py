@@ -28,7 +28,7 @@ def _serve(monkeypatch: pytest.MonkeyPatch, rows: list[Any]) -> list[tuple[str, 
 
     def load_dataset(*names: str) -> dict[str, list[Any]]:
         asked.append(names)
-        return {"test": rows}
+        return {"test": rows[4:], "train": rows[:4]}
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     return asked
@@ -58,6 +58,8 @@ def test_a_row_of_mbpp_whose_test_calls_nothing_is_named() -> None:
 def test_mbpp_is_read_in_its_sanitised_form(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _serve(monkeypatch, [MBPP | {"task_id": k} for k in range(10)])
     problems = load_problems("mbpp")
+    numbers = [int(str(problem).partition("/")[2]) for problem in problems["train"]]
+    assert numbers == sorted(numbers), "the rows of train come before those of test"
     assert asked == [("google-research-datasets/mbpp", "sanitized")]
     assert (len(problems["train"]), len(problems["test"])) == (8, 2)
     assert {str(problem) for split in problems.values() for problem in split} == {

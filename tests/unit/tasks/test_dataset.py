@@ -152,7 +152,7 @@ def test_a_function_gets_every_other_column_as_a_list(data):
 
 def test_csv_columns_are_numbers_where_all_their_fields_are(tmp_path):
     path = tmp_path / "train.csv"
-    path.write_text('prompt,n,x,flag,name\n"a, b",1,0.5,true,1\nc,2,,false,two\n')
+    path.write_text('prompt,n,x,flag,name\n"a, b",1,0.5,true,1\nc,2,,FALSE,two\n')
     task = Dataset(str(path), MATCHES)
     [item, last] = (*task.items("train"), *task.items("test"))
     assert (item.prompt.text, dict(item.columns)) == (

@@ -92,6 +92,12 @@ def test_a_file_has_no_subset_and_no_splits(tmp_path, setting):
         Dataset(path, MATCHES, **{setting: "other"})
 
 
+def test_a_file_of_the_home_folder_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(tmp_path / "a.jsonl", 2)
+    assert texts(Dataset("~/a.jsonl", MATCHES), "train") == ["paint 0"]
+
+
 @pytest.mark.parametrize(("rows", "held"), [(2, 1), (14, 1), (16, 2)])
 def test_a_tenth_is_rounded_and_is_one_row_at_least(tmp_path, rows, held):
     task = Dataset(written(tmp_path / "a.jsonl", rows), MATCHES)

@@ -165,6 +165,12 @@ def test_an_action_that_the_game_announces_as_its_own_is_the_acting_players(regi
     assert "[4]\n" not in shown and shown.count("[Player 1] [5]") == 2
 
 
+def test_a_player_does_not_read_its_own_move_as_the_games_words():
+    task = TextArena("TowerOfHanoi-v0", players=1)
+    after = said(task, begun(task), "[A C]").state
+    assert task.observe(after, "player_0").startswith("[GAME] You moved disk 1 from A to C.")
+
+
 def test_a_player_is_called_by_the_name_that_the_game_gives_it(registered):
     class Named(TicTacToeEnv):
         def reset(self, num_players, seed=None):
