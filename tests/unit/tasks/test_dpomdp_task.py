@@ -112,23 +112,6 @@ def test_the_vault_and_the_lock_agree_with_a_simulation_of_their_rules(problem, 
     assert len(drawn) == 4 and 20 < won < 180
 
 
-def test_states_and_observations_are_drawn_as_numpy_draws_a_choice():
-    task = TextDecPOMDP(problem="dec_tiger", horizon=1)
-    model = task.model
-    listening = model.joint_action((model.actions[0].index("listen"),) * 2)
-    for seed in range(40):
-        ours, numpys = np.random.default_rng(seed), np.random.default_rng(seed)
-        state = task.reset(task.items("train")[0], ours)
-        hidden = numpys.choice(len(model.states), p=model.start)
-        assert state.hidden == hidden
-        after = task.step(state, dict.fromkeys(task.agents, "listen"), ours).state
-        following = model.transition[listening, hidden]
-        assert after.hidden == numpys.choice(len(following), p=following)
-        seen = model.observation[listening, after.hidden]
-        joint = numpys.choice(len(seen), p=seen)
-        assert after.observations == np.unravel_index(joint, model.observation_shape)
-
-
 def test_each_agent_hears_right_in_85_of_100_turns_and_they_listen_apart():
     task = TextDecPOMDP()
     rng, before = np.random.default_rng(0), state_of(task, "tiger-left")

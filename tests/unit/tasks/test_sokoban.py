@@ -146,62 +146,6 @@ def test_legal_play_pushes_boxes_and_makes_no_impossible_move():
     assert 0 < sum(solved) < 15
 
 
-def pushes(board):
-    """Another solver: over pushes, the player anywhere that it can walk to; whether it solves.
-    Sets of cells are the bits of a number, a row of the room below the other."""
-
-    def bits(cells):
-        return sum(1 << r * board.columns + c for r, c in cells)
-
-    def shift(cells, by):
-        return cells << by if by > 0 else cells >> -by
-
-    steps = (1, -1, board.columns, -board.columns)
-    floor = ~bits(board.walls)
-    goals = bits(board.goals)
-
-    def reach(player, boxes):
-        around = player
-        while True:
-            more = around
-            for by in steps:
-                more |= shift(around, by)
-            more &= floor & ~boxes
-            if more == around:
-                return around
-            around = more
-
-    boxes = bits(board.start.boxes)
-    start = (reach(bits([board.start.player]), boxes), boxes)
-    reached, todo = {start}, [start]
-    while todo:
-        around, boxes = todo.pop()
-        if boxes & goals == boxes:
-            return True
-        for by in steps:
-            movable = boxes & shift(around, by) & shift(floor & ~boxes, -by)
-            while movable:
-                box = movable & -movable
-                movable ^= box
-                after = boxes ^ box | shift(box, by)
-                state = (reach(box, after), after)
-                if state not in reached:
-                    reached.add(state)
-                    todo.append(state)
-    return False
-
-
-def random_room(size, boxes, rng):
-    """Walls, boxes, goals and the player anywhere: solvable or not."""
-    inner = [(r, c) for r in range(1, size - 1) for c in range(1, size - 1)]
-    around = {(r, c) for r in range(size) for c in range(size)} - set(inner)
-    around |= {cell for cell in inner if rng.random() < 0.15}
-    free = [cell for cell in inner if cell not in around]
-    cells = [free[k] for k in rng.choice(len(free), size=1 + 2 * boxes, replace=False)]
-    start = Board(cells[0], frozenset(cells[1 : 1 + boxes]))
-    return Room(size, size, frozenset(around), frozenset(cells[1 + boxes :]), start)
-
-
 def replay(board, moves):
     """Another simulator, on rows of characters."""
     rows = [list(row) for row in board.drawn(board.start)]
@@ -225,17 +169,6 @@ def test_rooms_are_solved_by_moves_that_another_simulator_replays():
     for item in (*task.items("train"), *task.items("test")):
         assert replay(item, solve(item, item.start))
         assert not item.start.boxes & item.goals
-
-
-@pytest.mark.parametrize("boxes", [1, 2])
-def test_random_rooms_are_solvable_where_a_solver_over_pushes_says_so(boxes):
-    rng = np.random.default_rng(boxes)
-    verdicts = []
-    for _ in range(100):
-        board = random_room(6, boxes, rng)
-        verdicts.append(pushes(board))
-        assert (solve(board, board.start) is not None) == verdicts[-1]
-    assert 5 < sum(verdicts) < 95
 
 
 def test_train_and_test_rooms_are_different_whatever_the_seed():
