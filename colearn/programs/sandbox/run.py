@@ -17,7 +17,7 @@ from .confine import Mechanism, start
 from .limits import Limits
 from .mechanism import check_mechanism
 from .script import TOO_LONG, is_too_long, run_script
-from .statements import Statements, take_apart
+from .statements import take_apart
 from .supervise import Watched, bury, lost_by, supervise
 from .verdict import ErrorKind, Output, Verdict, one_line
 
@@ -94,7 +94,7 @@ def run_tests(
             break
     else:
         findings.fail_rest("crash", f"not run: {_MOST_LOSSES} earlier tests ended the process")
-    return _verdict(findings, statements, time.monotonic() - began)
+    return _verdict(findings)
 
 
 def run_program(
@@ -193,7 +193,7 @@ def _check_prompt(prompt: str) -> None:
         raise ConfigError(f"prompt: not valid Python ({error}); give complete source") from None
 
 
-def _verdict(findings: _Findings, statements: Statements, seconds: float) -> Verdict:
+def _verdict(findings: _Findings) -> Verdict:
     error: ErrorKind | None = None
     message = ""
     if not all(findings.passed):
@@ -206,5 +206,4 @@ def _verdict(findings: _Findings, statements: Statements, seconds: float) -> Ver
         error=error,
         errors=tuple(kinds),
         message=message,
-        seconds=seconds,
     )

@@ -37,7 +37,7 @@ def run_script(
     """Run the program; returns its output and error."""
     began = time.monotonic()
     if is_too_long(program):
-        return Output(text="", error="syntax", message=TOO_LONG, seconds=0.0)
+        return Output(text="", error="syntax", message=TOO_LONG)
     feed = bundle("script") + framed(program) + stdin.encode("utf-8", "surrogatepass")
     started = start("script", mechanism, limits, commands=commands)
     watched = Watched(started, memoryview(feed), limits.output_kb * 1024)
@@ -47,7 +47,6 @@ def run_script(
         text=watched.output.decode("utf-8", "replace"),
         error=error,
         message=one_line(message),
-        seconds=time.monotonic() - began,
     )
 
 

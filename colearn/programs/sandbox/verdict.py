@@ -33,8 +33,6 @@ class Verdict:
     """Failure kind of each test, in order; None for a test that passed or was not run."""
     message: str
     """One line about the error; '' if all passed."""
-    seconds: float
-    """Wall-clock time of the run."""
 
     @property
     def all_passed(self) -> bool:
@@ -51,8 +49,6 @@ class Output:
     """None if the exit status is 0."""
     message: str
     """One line about the error; '' if there is none."""
-    seconds: float
-    """Wall-clock time of the run."""
 
 
 def one_line(text: str) -> str:

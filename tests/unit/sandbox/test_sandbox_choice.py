@@ -23,7 +23,7 @@ from colearn.programs.sandbox.place import find_place
 
 @pytest.fixture
 def nothing_works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    failed = Output(text="", error="crash", message="exit status 1", seconds=0.0)
+    failed = Output(text="", error="crash", message="exit status 1")
     monkeypatch.setattr(mechanism, "run_script", lambda *_: failed)
     mechanism.works.cache_clear()
     yield
@@ -32,7 +32,7 @@ def nothing_works(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def no_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    fine = Output(text="True []\n", error=None, message="", seconds=0.0)
+    fine = Output(text="True []\n", error=None, message="")
     monkeypatch.setattr(mechanism, "run_script", lambda *_: fine)
     monkeypatch.setattr(mechanism.shutil, "which", lambda _: None)
     mechanism.works.cache_clear()
