@@ -28,8 +28,7 @@ class Calls(Notes):
         return {"answered": float(len(state.said))}
 
 
-@pytest.mark.parametrize("window", [None, 40])
-@pytest.mark.parametrize("budget", [None, 60])
+@pytest.mark.parametrize(("window", "budget"), [(None, None), (40, 60)])
 def test_sampled_and_teacher_forced_log_probabilities_agree(
     window: int | None, budget: int | None
 ) -> None:

@@ -80,7 +80,7 @@ CALLS = st.one_of(_call(), UNICODE.map("<tool_call>".__add__), UNICODE)
 ANYTHING = UNICODE | st.builds(lambda one, other: one + HALF + other, UNICODE, UNICODE)
 """Also what no tokenizer decodes, but a program may print or an endpoint send."""
 HARD = settings(max_examples=25, deadline=None, derandomize=True)
-QUICK = settings(max_examples=6, deadline=None, derandomize=True)
+QUICK = settings(max_examples=4, deadline=None, derandomize=True)
 
 
 async def take(given: Any) -> Any:
@@ -285,13 +285,6 @@ def test_a_declared_graph_fills_its_prompts_with_whatever_was_said(graph):
 def test_half_of_a_surrogate_pair_in_an_observation_is_the_tasks_mistake():
     with pytest.raises(TaskError, match=r"^task.observe: agent 'a' was given half of a surrogate"):
         validate_observation(HALF, "a")
-
-
-@HARD
-@given(ANYTHING)
-def test_a_line_of_episodes_is_one_line_of_ascii_and_comes_back(said):
-    line = json.dumps({"text": said})
-    assert line.isascii() and "\n" not in line and json.loads(line) == {"text": said}
 
 
 # --- a key twice, and numbers that JSON has not ---

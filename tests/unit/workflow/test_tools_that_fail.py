@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from complete_tasks import COMPLETE_TASKS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colearn.contract import joint_observations
 from colearn.contract.task_results import validate_outcome
-from colearn.programs.workflow import Tool, Workflow
+from colearn.programs.workflow import Tool
 from colearn.registry import task_class
 
 
@@ -37,19 +36,8 @@ FAULTS = {
     "has no text form": (_object, 30.0),
 }
 """How a call fails, by what its caller is told, and the tool's time limit in seconds."""
-WITH_TOOLS = (
-    "code_loop",
-    "search_extract",
-    "search_loop",
-    "search_mhgpo",
-    "search_parallel",
-    "search_single",
-)
-
-
-def test_the_tasks_with_tools_are_these() -> None:
-    workflows = (name for name in COMPLETE_TASKS if issubclass(task_class(name), Workflow))
-    assert tuple(name for name in workflows if task_class(name)().tools) == WITH_TOOLS
+WITH_TOOLS = ("code_loop", "search_extract", "search_loop", "search_mhgpo")
+"""Tasks whose programs read results of tools in ways of their own."""
 
 
 def _failing(tool: Tool, fault: str, failing: Sequence[bool]) -> Tool:
