@@ -81,9 +81,8 @@ def ids(tree: Tree[Any]) -> list[dict[str, tuple[int, ...]]]:
     return [{agent: a.tokens for agent, a in node.actions.items()} for node in tree.nodes]
 
 
-@pytest.mark.parametrize("greedy", [True, False])
-def test_a_deployed_team_gives_the_tokens_of_the_trainer(deployed: Deployed, greedy: bool) -> None:
-    config = load_source(str(deployed.run), [f"evaluation.greedy={greedy}"])
+def test_a_deployed_team_gives_the_tokens_of_the_trainer(deployed: Deployed) -> None:
+    config = load_source(str(deployed.run))
     parts = load_team(config)
     parts.load(RunFolder(deployed.run).checkpoints.choose().path)
     local = evaluate_team(

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from colearn.deploy.client.protocol.writer import ChatWriter, chunks
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-LOGPROBS = {"content": [{"token": "hi", "logprob": -1.0}]}
 CALLS = [
     {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
     for name in ("first", "second")
 ]
 
 
-def answer(
-    content: str | None, finish: str = "stop", logprobs: Any = None, **message: Any
-) -> dict[str, Any]:
+def answer(content: str | None, finish: str = "stop", **message: Any) -> dict[str, Any]:
     said = {"role": "assistant", "content": content, **message}
-    choice = {"index": 0, "message": said, "logprobs": logprobs, "finish_reason": finish}
+    choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": finish}
     head = {"id": "chatcmpl-1", "created": 7, "model": "one"}
     return {**head, "choices": [choice], "usage": USAGE}
 
@@ -71,10 +66,3 @@ def test_usage_comes_last_and_only_where_it_is_asked_for() -> None:
     assert [chunk["usage"] for chunk in told] == [None, None, None, USAGE]
     assert told[-1]["choices"] == []
     assert not any("usage" in chunk for chunk in read(streamed(answer("hi"))))
-
-
-@pytest.mark.parametrize("known", [LOGPROBS, None])
-def test_log_probabilities_of_the_answer_are_sent_once(known: Any) -> None:
-    told = read(streamed(answer("hi", logprobs=known)))
-    given = [chunk["choices"][0]["logprobs"] for chunk in told]
-    assert [one for one in given if one is not None] == ([] if known is None else [known])
