@@ -27,7 +27,7 @@ TESTS = (
     "assert candidate('a', 'b') == 'ab'",
     "try:\n    add(1, 'x')\n    assert False\nexcept TypeError:\n    pass",
 )
-LIMITS = Limits(seconds=1.0, memory_mb=256, output_kb=64, file_mb=8)
+LIMITS = Limits(seconds=0.6, memory_mb=256, output_kb=64, file_mb=8)
 SLACK = 50.0
 """Seconds over its limit that a run may take: less than the minute for which programs sleep."""
 

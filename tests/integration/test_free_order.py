@@ -99,7 +99,7 @@ def test_a_slow_branch_holds_up_neither_other_episodes_nor_its_siblings(shape, o
 
 def test_lockstep_waits_for_the_slow_branch():
     """The check above can fail."""
-    assert waited(2, Chain(), "lockstep", patience=1.0)[0] == 1.0
+    assert waited(2, Chain(), "lockstep", patience=0.3)[0] == 1.0
 
 
 class Waiting(Player):

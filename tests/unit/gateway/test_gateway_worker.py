@@ -96,7 +96,7 @@ def served(*, keeps: bool, at_once: int = 1) -> Iterator[Gateway]:
         gateway = Gateway(
             f"http://127.0.0.1:{server.server_address[1]}", keeps=keeps, at_once=at_once
         )
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield gateway
         server.shutdown()
 
