@@ -18,7 +18,7 @@ PENNIES: dict[str, Any] = {
     "algorithm": {"name": "magrpo", "credit": {"name": "payoff"}, "rollout": {"k": 16}},
     "models": {"*": {"path": "embedded-tiny", "learning_rate": 3e-3}},
     "agents": {"*": {"sampling": {"max_tokens": 2}}},
-    "train": {"environment_steps": 1920, "episodes": 4},
+    "train": {"environment_steps": 1280, "episodes": 4},
     "evaluation": {"every": 100, "repeats": 64},
     "run": {"device": "cpu"},
 }

@@ -3,7 +3,6 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from colearn.contract.testing import check_task
 from colearn.errors import ConfigError
 from colearn.tasks.moves import STEPS, moved, read, read_compact
 from colearn.tasks.plan_path import PlanPath
@@ -135,22 +134,8 @@ def test_maps_have_the_distances_that_dijkstra_finds():
         assert item.start != item.goal and len(item.walls) < 60
 
 
-def test_train_and_test_maps_are_different_whatever_the_seed():
-    tasks = [PlanPath(seed=seed, size=4, train=60, test=20) for seed in (0, 1)]
-    sets = [
-        {split: set(map(str, task.items(split))) for split in ("train", "test")} for task in tasks
-    ]
-    assert not (sets[0]["train"] | sets[1]["train"]) & (sets[0]["test"] | sets[1]["test"])
-
-
 def test_too_few_different_maps_are_one_line():
     with pytest.raises(ConfigError) as caught:
         PlanPath(size=2, walls=0.0, train=20, test=1).items("train")
     assert str(caught.value).startswith("task.train: 20 different instances asked for, ")
     assert str(caught.value).endswith("; set task.size or task.walls higher or ask for fewer")
-
-
-@pytest.mark.parametrize(("prompt", "order"), [("compact", "sequential"), ("full", "parallel")])
-def test_the_contract_holds_for_legal_play(prompt, order):
-    task = PlanPath(prompt=prompt, order=order, turns=2, train=8, test=4)
-    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)

@@ -23,7 +23,7 @@ from colearn.tasks.search import (
     RetrieveExtractAnswer,
     SingleModel,
 )
-from colearn.tasks.search.reading import merged, read_queries, read_ranking, read_tagged
+from colearn.tasks.search.reading import merged, read_queries, read_tagged
 from colearn.tasks.search.world import KINDS, World
 
 RNG = np.random.default_rng(0)
@@ -95,15 +95,6 @@ def test_a_linked_town_is_found_by_the_person_s_name_and_a_bridged_one_is_not():
 )
 def test_queries_are_read_from_a_marked_list_or_the_whole_text(text, queries):
     assert read_queries(text) == queries
-
-
-@pytest.mark.parametrize(
-    ("text", "chosen", "valid"),
-    [("2, 0", (2, 0), True), ("1 1", (1,), False), ("0 3", (0,), False), ("none", (), True)],
-)
-def test_a_ranking_is_valid_without_repeats_and_unknown_ids(text, chosen, valid):
-    ranking = read_ranking(text, 3)
-    assert (ranking.chosen, ranking.valid) == (chosen, valid)
 
 
 def test_lists_are_merged_by_rank_and_tags_read_even_where_they_are_open():

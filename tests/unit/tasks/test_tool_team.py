@@ -173,6 +173,22 @@ def test_a_picture_shows_the_world(game):
 
 
 @pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+@pytest.mark.parametrize(("prompt", "order"), [("compact", "sequential"), ("full", "parallel")])
+def test_the_contract_holds_for_legal_play(game, prompt, order):
+    task = game(prompt=prompt, order=order, turns=2, train=8, test=4)
+    check_task(task, seeds=(0,), episodes=1, actions=task.legal_action)
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
+def test_train_and_test_instances_are_different_whatever_the_seed(game):
+    tasks = [game(seed=seed, train=60, test=20) for seed in (0, 1)]
+    train, test = (
+        {str(item) for task in tasks for item in task.items(split)} for split in ("train", "test")
+    )
+    assert len(train) > 60 and len(test) >= 20 and not train & test
+
+
+@pytest.mark.parametrize("game", [Sudoku, PlanPath, Sokoban])
 def test_fresh_instances_are_as_many_as_asked_for_and_none_of_the_tests(game):
     """Only those that are read are drawn: a million at once would take hours."""
     task = game(train=10**6, test=5, fresh=True)
