@@ -21,7 +21,7 @@ from colearn.models.base import Base
 from colearn.rollout.agents import AgentSpec, ChatFormat
 
 CHAT = ChatFormat(byte_tokenizer(), chat="plain")
-CHAT.end_ids = frozenset({9, 3})
+CHAT.end_ids = frozenset({9, 3, 258})  # no model of these tests draws 258, and vLLM refuses it
 PLAIN = {"ann": AgentSpec(adapter=None, chat=CHAT, sampling=Sampling(max_tokens=8))}
 
 

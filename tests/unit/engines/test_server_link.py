@@ -230,6 +230,15 @@ def test_a_server_that_says_that_it_is_not_healthy_is_lost(
         link.wait(link.begin("/x", [{}]))
 
 
+def test_a_server_that_hangs_is_found_by_its_health(
+    link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_link, "PULSE", 0.1)
+    server.replies |= {"/x": server.late(20), "/health": server.late(20)}
+    with pytest.raises(ServerLost, match=r"has not answered 2 health checks of 0\.1 s; .*--resume"):
+        link.wait(link.begin("/x", [{}]))
+
+
 def test_health_checks_that_are_missed_now_and_then_are_no_loss(
     link: ServerLink, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
