@@ -50,9 +50,9 @@ class ReasoningGym(Answering[GymItem]):
     entries.
 
     The reward is the package's `score_answer`, in [0, 1]. Nearly all data sets give 0.01 or 0 for a
-    wrong answer. An answer at which the package raises an exception, or works for more than 4 s,
-    earns 0. Some data sets evaluate answers as Python; here they evaluate literals and expressions
-    of sympy alone, in a separate process.
+    wrong answer. A separate process scores the answers. An answer at which the package raises an
+    exception, or works for more than 4 s, earns 0. Some data sets evaluate answers as Python; here
+    they evaluate literals and expressions of sympy alone.
 
     Metrics: `score`, and `solved`, which is 1 if the score is 1 and else 0.
 
