@@ -45,8 +45,10 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
         servers = started_servers(patch)
         with Forks({**os.environ, "OMP_NUM_THREADS": "3"}) as forks:
             forks.begin()
+            (server,) = servers
+            assert forks.start(["train"], folder / "log", append=False).wait(600) == 2
+            assert servers == [server], "a run starts no second one"
             yield forks
-        (server,) = servers
         assert server.returncode == 0, "it ended by itself"
 
 
