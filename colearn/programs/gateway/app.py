@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,9 +24,6 @@ from .payments import NoReward, number
 from .program_run import Paid, ProgramRun
 from .requests import check_request, invalid
 
-if TYPE_CHECKING:
-    from .server import GatewayServer
-
 LIMITS = ServerLimits()
 _EVENTS = "text/event-stream"
 _WAIT = 20.0
@@ -34,7 +31,24 @@ _WAIT = 20.0
 available."""
 
 
-def build_app(server: GatewayServer) -> Starlette:
+class Reception(Protocol):
+    """The interface through which the routes find and start episodes."""
+
+    ignored: frozenset[str]
+    """Sampling fields that have no effect in a request."""
+
+    def find(self, name: str) -> ProgramRun:
+        """Errors: ServeError 404 for an unknown episode, 410 for one that has ended."""
+
+    async def next_episodes(self, secret: str, most: int, seconds: float) -> list[ProgramRun]:
+        """Waits for episodes for a worker; returns at most `most` episodes, and none after
+        `seconds`."""
+
+    def describe(self, live: ProgramRun) -> dict[str, Any]:
+        """Returns an episode's item and URLs, as a worker receives them."""
+
+
+def build_app(server: Reception) -> Starlette:
     """Builds the application."""
 
     def asked(dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
@@ -113,7 +127,7 @@ def build_app(server: GatewayServer) -> Starlette:
 
 
 async def _answer(
-    server: GatewayServer, live: ProgramRun, agent: str, body: ChatRequest, request: Request
+    server: Reception, live: ProgramRun, agent: str, body: ChatRequest, request: Request
 ) -> Mapping[str, Any]:
     """Waits for the completion that answers a request. Errors: ServeError."""
     check_request(body, server.ignored)
@@ -126,7 +140,7 @@ async def _answer(
         live.withdraw(pending)
 
 
-def _live(server: GatewayServer, request: Request) -> ProgramRun:
+def _live(server: Reception, request: Request) -> ProgramRun:
     return server.find(request.path_params["episode"])
 
 
