@@ -90,30 +90,3 @@ def test_at_once_bounds_the_episodes_that_grow_together(
     assert counts[0] == counts[1]
     # two episodes, one after the other
     assert (max(sizes[1]), len(sizes[1])) == (max(sizes[0]) / 2, 2 * len(sizes[0]))
-
-
-def test_every_update_is_told_once_its_episodes_are_counted_and_a_run_ends_with_close(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = experiment(model, tmp_path / "run", monkeypatch)
-    told = list[Any]()
-    take, refresh = Experience.take, Experience.refresh
-
-    def taken(one: Experience, at: TrainingPoint, *, pool: Any = None) -> Any:
-        told.append(("take", at.iteration, at.episodes))
-        return take(one, at, pool=pool)
-
-    def refreshed(one: Experience, at: TrainingPoint) -> bool:
-        told.append(("refresh", at.iteration, at.episodes))
-        return refresh(one, at)
-
-    monkeypatch.setattr(Experience, "take", taken)
-    monkeypatch.setattr(Experience, "refresh", refreshed)
-    monkeypatch.setattr(Experience, "close", lambda _: told.append("close"))
-    run.run()
-    # two episodes of two turns with two joint actions each, until 24 of them are used
-    assert told == [
-        *(("take", 0, 0), ("refresh", 1, 2)),
-        *(("take", 1, 2), ("refresh", 2, 4)),
-        "close",
-    ]
