@@ -83,21 +83,21 @@ def test_by_the_setting_the_run_stops_with_one_line():
         played(80, truncates=False)
 
 
-def short_model(folder: Path, positions: int, kind: str = "qwen3") -> str:
-    path = save_model(folder, kind)
+def short_model(folder: Path, positions: int) -> str:
+    path = save_model(folder)
     config = AutoConfig.from_pretrained(path)
     config.max_position_embeddings = positions
     config.save_pretrained(path)
     return path
 
 
-def config_of(folder: Path, overrides=(), *, critic: int = 1024, actor: int = 80):
+def config_of(folder: Path, overrides=(), *, actor: int = 80):
     settings = {
         "task": {"name": "notes", "horizon": HORIZON, "items": 2},
         "algorithm": {"name": "collm_cc"},
         "models": {"*": {"path": short_model(folder / "actor", actor), "lora": {"rank": 2}}},
         "agents": {"*": {"sampling": {"max_tokens": 8}}},
-        "critic": {"path": short_model(folder / "critic", critic, "llama")},
+        "critic": {"path": save_model(folder / "critic", "llama")},
         "train": {"environment_steps": 4, "episodes": 2},
         "evaluation": {"episodes": 1},
         "run": {"device": "cpu"},
@@ -119,12 +119,6 @@ def test_training_and_evaluation_count_them(tmp_path):
     }
 
 
-def test_a_run_that_must_not_truncate_stops(tmp_path):
-    config = config_of(tmp_path, ["agents.*.overflow=error"])
-    with pytest.raises(ConfigError, match=r"overflow: a history of \d+ tokens"):
-        Experiment(config, tmp_path / "run").run()
-
-
 @pytest.mark.parametrize(
     ("limit", "then"), [("truncate", "ends the episode"), ("error", "stops the run")]
 )
@@ -144,13 +138,6 @@ def test_a_dry_run_prints_the_warning(tmp_path, monkeypatch):
     console = Console(width=400, record=True, file=io.StringIO())
     console.print(estimate_tables(estimate(config_of(tmp_path, small, actor=40))))
     assert "agents.ada.overflow: a history may reach" in console.export_text()
-
-
-def test_a_stream_longer_than_the_critic_reads_is_one_line(tmp_path):
-    config = config_of(tmp_path, critic=100, actor=1024)
-    message = r"^critic\.max_length: a stream of \d+ tokens exceeds 100;"
-    with pytest.raises(ConfigError, match=message):
-        Experiment(config, tmp_path / "run").run()
 
 
 def test_a_program_whose_context_is_too_long_is_refused_and_its_episode_ends():
