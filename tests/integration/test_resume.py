@@ -280,7 +280,8 @@ def test_a_headline_metric_that_no_evaluation_has_is_one_line(models, tmp_path):
         Experiment(config, tmp_path / "run")
 
 
-def test_two_processes_do_not_write_one_folder(models, tmp_path):
+def test_two_processes_do_not_write_one_folder(models, tmp_path, monkeypatch):
+    monkeypatch.setattr("colearn.runs.record.place._SECONDS", 0.1)
     folder, config = tmp_path / "run", config_of(models)
     first = Experiment(config, folder)
     with pytest.raises(CheckpointError, match="another process is at work in this folder"):
