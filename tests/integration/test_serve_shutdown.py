@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def test_a_running_answer_is_finished_and_nothing_new_begins(
         return step(engine)
 
     monkeypatch.setattr(Engine, "step", waiting)
-    with serving_here(folder) as server, httpx.Client() as client:
+    with serving_here(folder) as server, httpx.Client() as client, ExitStack() as stack:
+        stack.callback(go.set)
         with begin(server, client, max_tokens=9) as answer:
             lines = answer.iter_lines()
             next(lines)
