@@ -145,7 +145,7 @@ class Optimizer(ABC):
     gradients over processes and counts steps.
     """
 
-    lockstep: ClassVar[bool] = False
+    collective: ClassVar[bool] = False
     """Whether processes communicate in every forward or backward pass, and sum gradients there. A
     process without a micro-batch in a round then runs another process's micro-batch with weight 0,
     and all micro-batches of a round are of the same kind."""

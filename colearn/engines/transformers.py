@@ -23,7 +23,7 @@ from colearn.models.torch_settings import LARGE, parameter_count
 from colearn.models.weight_update import plain_weights
 from colearn.rollout.agents import AgentSpec
 
-from .engine import Engine
+from .decoder import Decoder
 from .job import Choice, Done, Event, Job
 
 
@@ -59,7 +59,7 @@ class TransformersEngine(LoadedWeights, TokenEngine):
         self.threads: tuple[int, int] | None = None
         """Number of torch's CPU threads that this engine uses, and the total number of threads.
         None: the engine takes turns with other engines."""
-        self._decoder = decoder = Engine(
+        self._decoder = decoder = Decoder(
             self.base, max_rows=max_rows, cache_bytes=cache_bytes, cuda_graphs=cuda_graphs
         )
         self._worker: Worker[Job, Event] = Worker(

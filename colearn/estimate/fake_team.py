@@ -10,7 +10,7 @@ from torch import nn
 from colearn.config import LoRASettings, ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.models.base import Base
-from colearn.models.build_networks import TeamBuilder
+from colearn.models.build_networks import NetworkBuilder
 from colearn.models.flex import too_large
 from colearn.models.load import DTYPES
 from colearn.models.logits import for_memory
@@ -46,8 +46,8 @@ class DescribedBase(Base):
         return super()._masks(mask, position_ids, cache)
 
 
-class FakeTeamBuilder(TeamBuilder):
-    """Shares bases as `TeamBuilder` does, with weights on the meta device."""
+class FakeNetworkBuilder(NetworkBuilder):
+    """Shares bases as `NetworkBuilder` does, with weights on the meta device."""
 
     def __init__(
         self, run: ResolvedRun, architectures: Architectures, machine: Machine | None

@@ -27,7 +27,7 @@ from colearn.training.evaluation.checked import check_evaluation
 from .architecture import Architectures, read_specs
 from .duration import Seconds, Speeds, learned, spoken
 from .episodes import Rehearsed, rehearse
-from .fake_team import FakeTeamBuilder
+from .fake_team import FakeNetworkBuilder
 from .lengths import check_lengths, overflows
 from .machine import Machine
 from .network_bytes import NetworkMemory, count_networks
@@ -152,7 +152,7 @@ def _estimate(
     check_evaluation(run)
     config, learns = run.config, run.algorithm.learns
     architectures = Architectures(work.task, given)
-    networks = FakeTeamBuilder(run, architectures, machine).build()
+    networks = FakeNetworkBuilder(run, architectures, machine).build()
     memory = count_networks(run, networks, processes, machine)
     if machine is not None and (found := place(run, memory, machine, processes)):
         placed = given.model_copy(update={"placement": found})

@@ -22,7 +22,7 @@ from .network import Network, ValueHead
 from .recomputation import checkpointed_layers
 
 
-class TeamBuilder:
+class NetworkBuilder:
     """Builds networks; loads each set of base weights once."""
 
     def __init__(self, run: ResolvedRun) -> None:

@@ -26,7 +26,7 @@ from colearn.methods.values.critic_folder import CriticManifest, write_critic
 from colearn.methods.values.critics import Critics
 from colearn.methods.values.explained_variance import Pair, TurnWorth, pairs, worth_by_turn
 from colearn.methods.values.given import critic_joint_actions, with_given_critic
-from colearn.models.build_networks import TeamBuilder
+from colearn.models.build_networks import NetworkBuilder
 from colearn.models.folders import base_folders, with_folders
 from colearn.models.load import load_tokenizer, resolve_device
 from colearn.models.network import Network
@@ -147,7 +147,7 @@ def fit_critic(
     if config.critic is not None and config.critic.head == "ridge":
         settings = replace(settings, epochs=1, minibatch=sum(len(e.nodes) for e in trained))
     placed = with_folders(run, base_folders(run, keys))
-    networks = TeamBuilder(placed).build(keys)
+    networks = NetworkBuilder(placed).build(keys)
     critics = _critics(placed, networks)
     _train(
         critics,

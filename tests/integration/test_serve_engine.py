@@ -17,7 +17,7 @@ from colearn.contract.types import Action
 from colearn.contract.worker import QueueFull, Worker, WorkerStopped
 from colearn.deploy.client.protocol.errors import report
 from colearn.deploy.serve.service import FAILURES
-from colearn.engines.engine import Engine
+from colearn.engines.decoder import Decoder
 from colearn.engines.job import Done, Event, Failed, Job
 
 MEGABYTE = 2**20
@@ -37,7 +37,7 @@ class Served:
         self.changed = threading.Condition()
         waiting = settings.pop("max_waiting", 64)
         defaults = {"max_rows": 16, "memory": 64 * MEGABYTE, "piece": 512}
-        self.engine = Engine(self.base, **{**defaults, **settings})
+        self.engine = Decoder(self.base, **{**defaults, **settings})
         self.worker = Worker(
             self.engine,
             max_waiting=waiting,

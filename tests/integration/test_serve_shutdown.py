@@ -12,7 +12,7 @@ import httpx
 import pytest
 from exported import Threaded, export_tiny, serving_here
 
-from colearn.engines.engine import Engine
+from colearn.engines.decoder import Decoder
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0}
 
@@ -31,13 +31,13 @@ def begin(server: Threaded, client: httpx.Client, **fields: Any) -> Any:
 def test_a_running_answer_is_finished_and_nothing_new_begins(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, step = threading.Event(), Engine.step
+    go, step = threading.Event(), Decoder.step
 
-    def waiting(engine: Engine) -> Any:
+    def waiting(engine: Decoder) -> Any:
         go.wait(600)
         return step(engine)
 
-    monkeypatch.setattr(Engine, "step", waiting)
+    monkeypatch.setattr(Decoder, "step", waiting)
     with serving_here(folder) as server, httpx.Client() as client, ExitStack() as stack:
         stack.callback(go.set)
         with begin(server, client, max_tokens=9) as answer:

@@ -51,7 +51,7 @@ def test_a_tensor_of_another_device_is_noticed(rehearse, fault):
 
 def test_an_index_that_is_copied_for_every_token_is_noticed(rehearse):
     fault = (
-        "colearn.engines.engine",
+        "colearn.engines.decoder",
         "drawing.choose(logits, draw_uniforms(rows, logits.device))",
         "drawing.choose(logits[torch.arange(len(rows))], draw_uniforms(rows, logits.device))",
     )

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from colearn.engines.engine import Engine
+from colearn.engines.decoder import Decoder
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
@@ -22,7 +22,7 @@ class Metrics:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Decoder,
         *,
         sessions: Callable[[], int],
         waiting: Callable[[], int],
@@ -64,7 +64,7 @@ class _State(Collector):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Decoder,
         sessions: Callable[[], int],
         waiting: Callable[[], int],
         limit: int,

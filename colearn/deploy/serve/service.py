@@ -17,7 +17,7 @@ from colearn.deploy.client.protocol.errors import ServeError, report
 from colearn.deploy.client.protocol.limits import ServerLimits
 from colearn.deploy.client.protocol.schema import ChatRequest
 from colearn.deploy.client.protocol.tool_call_text import write_answer
-from colearn.engines.engine import Engine
+from colearn.engines.decoder import Decoder
 from colearn.engines.job import Event, Failed, Job
 
 from .agent import ServedAgent
@@ -64,7 +64,7 @@ class Service:
         self.turns = 0
         """Number of requests in progress."""
         self._loop = asyncio.get_running_loop()
-        self.engine = Engine(
+        self.engine = Decoder(
             agent.base, max_rows=limits.max_batch, memory=limits.cache_bytes, piece=PIECE
         )
         self.worker: Worker[Job, Event] = Worker(

@@ -14,7 +14,7 @@ from colearn.contract.host import in_threads
 from colearn.contract.weight_sync import Publish
 from colearn.engines.transformers import TransformersEngine, share_cores
 from colearn.models.base import Base
-from colearn.models.build_networks import TeamBuilder
+from colearn.models.build_networks import NetworkBuilder
 from colearn.models.load import Tokenizers, check_vocabulary
 from colearn.models.network import Network
 from colearn.models.torch_settings import use_tf32, use_threads
@@ -40,7 +40,7 @@ def local_team(
     threads: whether calls for models on different bases run concurrently. Calls for models on the
     same base run one after another, since a base has one active adapter at a time.
     """
-    networks = TeamBuilder(run).build(keys)
+    networks = NetworkBuilder(run).build(keys)
     bases = {id(network.base): network.base.causal for network in networks.values()}
     threads_before = use_threads(run.config.run.threads, bases.values())
     tf32_before = use_tf32(run.config.run.tf32)

@@ -13,7 +13,7 @@ import torch
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.contract.host import in_threads
-from colearn.models.build_networks import TeamBuilder
+from colearn.models.build_networks import NetworkBuilder
 from colearn.models.load import Tokenizers
 from colearn.models.network import Network
 from colearn.rollout.agents import Language
@@ -96,7 +96,7 @@ def remote_team(run: ResolvedRun, tokenizers: Tokenizers, workers: Workers) -> T
         )
 
 
-class _OnCPU(TeamBuilder):
+class _OnCPU(NetworkBuilder):
     """Builds networks on the CPU, because the machine of the run's main process may have no other
     device."""
 

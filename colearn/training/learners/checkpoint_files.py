@@ -15,7 +15,7 @@ from torch import Tensor
 from colearn.config import ResolvedRun
 from colearn.contract import NetworkKey
 from colearn.errors import CheckpointError, reason_of
-from colearn.models.build_networks import TeamBuilder
+from colearn.models.build_networks import NetworkBuilder
 from colearn.models.network import Network, is_of_head
 
 WEIGHTS, OPTIMIZER, NUMBERS = "weights.safetensors", "optimizer.safetensors", "learner.json"
@@ -109,7 +109,7 @@ def checkpoint_network(run: ResolvedRun, key: NetworkKey, checkpoint: Path) -> N
     Errors: ConfigError for a missing base model; CheckpointError for a damaged checkpoint, or one
     from another model.
     """
-    network = TeamBuilder(run).network(key)
+    network = NetworkBuilder(run).network(key)
     if key in run.learners:
         load_weights(
             checkpoint / str(key),

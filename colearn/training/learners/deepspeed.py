@@ -28,10 +28,10 @@ class DeepSpeedOptimizer(Optimizer):
     """Runs the passes and steps of one network in one DeepSpeed engine with one AdamW in float32.
     Steps equal the steps of `TorchOptimizer`.
 
-    Processes run in lockstep because ZeRO-2 reduces gradients during the backward pass.
+    All processes enter every pass because ZeRO-2 reduces gradients during the backward pass.
     """
 
-    lockstep = True
+    collective = True
 
     def __init__(
         self, name: str, network: Network, settings: OptimizerSettings, config_source: str

@@ -69,7 +69,7 @@ class NetworkLearner(Learner):
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
-        if not optimizer.lockstep:
+        if not optimizer.collective:
             # Without cpu=True accelerate treats CPU processes as single ones.
             PartialState(cpu=self.device.type == "cpu")
         self.processes, self.rank = 1, 0
@@ -98,7 +98,7 @@ class NetworkLearner(Learner):
 
     @updates
     def step(self, done: float) -> dict[str, float]:
-        if self.processes > 1 and not self.optimizer.lockstep:
+        if self.processes > 1 and not self.optimizer.collective:
             self._share_gradients()
         metrics = self.optimizer.step(self.steps, done)
         self.steps += 1
@@ -145,16 +145,16 @@ class NetworkLearner(Learner):
         totals: dict[str, float] = {}
         values: dict[int, tuple[float, ...]] = {}
         failure: tuple[int, str] | None = None
-        lockstep = self.optimizer.lockstep
+        collective = self.optimizer.collective
         numbered = enumerate(micro_batches(rows, self.token_budget))
-        for turn in rounds(numbered, self.processes, alike=lockstep):
+        for turn in rounds(numbered, self.processes, alike=collective):
             spare = self.rank >= len(turn)
-            if spare and not lockstep:
+            if spare and not collective:
                 continue
             number, micro = turn[0 if spare else self.rank]
             batch = make_batch([row for _, row in micro], self.device)
             outputs = self.optimizer.forward(batch, entropy=self.entropy)
-            loss = _nothing(outputs) if lockstep else None
+            loss = _nothing(outputs) if collective else None
             if not spare:
                 part, metrics = objective(outputs, batch)
                 self._check_gradient(number, micro, outputs, part)
@@ -163,13 +163,13 @@ class NetworkLearner(Learner):
                     totals[key] = totals.get(key, 0.0) + value
                 values |= _values(micro, outputs)
             assert loss is not None
-            if lockstep:
+            if collective:
                 self._stop_together(turn, loss)
             elif not bool(torch.isfinite(loss)):
                 failure = number, self._loss_error(number, micro, loss.item())
                 break
             # rows without actions have no gradient if the objective reads no values
-            if any(contents(micro)) if lockstep else loss.requires_grad:
+            if any(contents(micro)) if collective else loss.requires_grad:
                 self.optimizer.backward(loss)
         return self._merged(totals, values, failure)
 

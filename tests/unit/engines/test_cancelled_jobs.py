@@ -12,7 +12,7 @@ from asking import token_request
 from tiny import Cast, cast
 
 from colearn.deploy.serve.service import Service
-from colearn.engines.engine import Engine
+from colearn.engines.decoder import Decoder
 from colearn.engines.job import ChoiceEnd, Done, Job, TokenDrawn
 
 LENGTH = 6
@@ -26,8 +26,8 @@ def team() -> Cast:
     return team
 
 
-def engine_of(team: Cast, **limits: int) -> Engine:
-    return Engine(team.bases["ada"], **limits)
+def engine_of(team: Cast, **limits: int) -> Decoder:
+    return Decoder(team.bases["ada"], **limits)
 
 
 def job(team: Cast, *seeds: int, prompt: int = 5) -> Job:
@@ -47,7 +47,7 @@ def tokens(one: Job) -> list[list[int]]:
     return [list(choice.tokens) for choice in one.choices]
 
 
-def finish(engine: Engine, most: int = 40) -> int:
+def finish(engine: Decoder, most: int = 40) -> int:
     """The number of steps to the end."""
     for steps in range(most):
         if not engine.busy:
@@ -76,7 +76,7 @@ def test_a_cancelled_answer_is_decoded_no_further_and_changes_no_other(
     assert tokens(stays) == alone(team, 7, 8, prompt=9)
 
 
-def events(engine: Engine, of: Job) -> Sequence[object]:
+def events(engine: Decoder, of: Job) -> Sequence[object]:
     return [event for one, event in engine.take_events() if one is of]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_lockstep import ROW, in_lockstep, summed
+from test_collective_passes import ROW, summed, with_collective_passes
 from torch import Tensor
 from updates import learner_of, value_network
 
@@ -16,7 +16,7 @@ from colearn.training.learners.learner import NetworkLearner
 
 
 def learner(kind: str) -> NetworkLearner:
-    return learner_of("ada", value_network(1)) if kind == "alone" else in_lockstep("ada")
+    return learner_of("ada", value_network(1)) if kind == "alone" else with_collective_passes("ada")
 
 
 def detached(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:
@@ -27,7 +27,7 @@ def of_values(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:
     return outputs.values.sum(), {}
 
 
-@pytest.mark.parametrize("kind", ["alone", "lockstep"])
+@pytest.mark.parametrize("kind", ["alone", "collective"])
 @pytest.mark.parametrize("objective", [summed, of_values])
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_a_model_that_is_trained_while_gradients_are_off_is_an_error(
@@ -41,7 +41,7 @@ def test_a_model_that_is_trained_while_gradients_are_off_is_an_error(
         learner(kind).accumulate([ROW], objective)
 
 
-@pytest.mark.parametrize("kind", ["alone", "lockstep"])
+@pytest.mark.parametrize("kind", ["alone", "collective"])
 def test_a_loss_of_ones_own_that_detaches_the_model_is_an_error(kind: str) -> None:
     with pytest.raises(ConfigError, match="has no gradient: the loss is computed from other"):
         learner(kind).accumulate([ROW], detached)

@@ -23,10 +23,10 @@ ROW = Row(
 
 
 class Lockstep(TorchOptimizer):
-    lockstep = True
+    collective = True
 
 
-def in_lockstep(name: str) -> NetworkLearner:
+def with_collective_passes(name: str) -> NetworkLearner:
     network = value_network(1)
     optimizer = Lockstep(name, network, OptimizerSettings(learning_rate=1e-3))
     return NetworkLearner(name, network, optimizer, token_budget=4096)
@@ -37,9 +37,9 @@ def summed(outputs: Any, batch: Any) -> tuple[Tensor, dict[str, float]]:
     return outputs.logprobs.sum(), {}
 
 
-def test_in_lockstep_a_weight_that_no_loss_reaches_has_a_gradient_of_zero() -> None:
+def test_where_passes_are_collective_a_weight_that_no_loss_reaches_has_a_gradient_of_zero() -> None:
     alone = learner_of("model", value_network(1))
-    together = in_lockstep("model")
+    together = with_collective_passes("model")
     for learner in (alone, together):
         learner.accumulate([ROW], summed)
     assert any(weight.grad is None for weight in alone.parameters.values())

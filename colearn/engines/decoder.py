@@ -1,4 +1,4 @@
-"""Decode engine for training, evaluation and serving, with continuous batching.
+"""Decoder for training, evaluation and serving, with continuous batching.
 
 A step admits waiting jobs, prefills their new tokens (whole or in pieces), adds their rows to the
 running batch and samples one token for every row. The engine starts no thread: the caller drives it
@@ -29,7 +29,7 @@ SPARE = 2
 rows and new slots."""
 
 
-class Engine:
+class Decoder:
     """Decodes jobs as one batch on one base model.
 
     `max_rows` is the maximum number of rows that decode at once. `memory` is the maximum size in
