@@ -29,7 +29,9 @@ class RunSummary:
 
     def __init__(self, writer: RunWriter, team: Team, *, resumed: bool) -> None:
         self.writer, self.team = writer, team
-        self._earlier_costs = writer.folder.record().costs if resumed else {}
+        # a run that ended between its config and its first record has neither record nor checkpoint
+        begun = resumed and (writer.folder.recorded or writer.folder.checkpoints.all())
+        self._earlier_costs = writer.folder.record().costs if begun else {}
         self.critic_joint_actions = critic_joint_actions(team.run, 0)
         self.elsewhere: Mapping[str, float] = {}
         """Costs of the task's services in worker processes."""

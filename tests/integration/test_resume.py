@@ -150,10 +150,13 @@ def test_another_seed_plays_other_episodes(models, tmp_path):
 
 def test_a_run_that_fails_and_is_resumed_is_the_uninterrupted_one(models, whole, tmp_path):
     """The checkpoint of the iteration that it stops in is not written yet: each start repeats one.
-    The last failure leaves half a line of metrics and half a checkpoint."""
+    Its first process ended when it had written nothing but the config, and the last failure leaves
+    half a line of metrics and half a checkpoint."""
     folder, config = tmp_path / "run", config_of(models)
+    folder.mkdir()
+    shutil.copy(whole / "config.yaml", folder)
     with pytest.raises(Stop):
-        Experiment(config, folder).run(stop_at(1, kind="update"))
+        Experiment(config, folder, resume=True).run(stop_at(1, kind="update"))
     with pytest.raises(Stop):
         Experiment(config, folder, resume=True).run(stop_at(2, kind="evaluation"))
     with (folder / "metrics.jsonl").open("a") as file:

@@ -59,8 +59,13 @@ class RunFolder:
         return Checkpoints(self.path / "checkpoints")
 
     @property
+    def recorded(self) -> bool:
+        """Whether run.json exists; a run writes it after its config."""
+        return (self.path / RUN).is_file()
+
+    @property
     def status(self) -> Status:
-        if not (self.path / RUN).is_file():
+        if not self.recorded:
             return "unfinished" if (self.path / CONFIG).is_file() else "not started"
         return "finished" if self.record().status == "finished" else "unfinished"
 
