@@ -74,7 +74,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "integration/test_continuous_batching.py integration/test_vllm_server.py "
         "integration/test_end_tokens.py integration/test_generations.py "
         "integration/test_sampling.py integration/test_serve_engine.py "
-        "integration/test_serve_generated.py integration/test_several_servers.py "
+        "integration/test_several_servers.py "
         "integration/test_shared_servers.py integration/test_token_engine.py "
         "integration/test_vllm_server_answers.py "
         "integration/test_vllm_server_checks.py integration/test_vllm_server_engine.py "

@@ -53,7 +53,7 @@ def test_a_server_on_this_machine_is_reached_without_a_proxy(
     monkeypatch.setenv(name, value)
     asyncio.run(opens(f"http://{host}:8000/v1"))
     link = ServerLink(f"http://{host}:8000", timeout=1.0)
-    assert not link._kept._mounts  # no proxy for any URL
+    assert not link._client._mounts  # no proxy for any URL
     link.close()
 
 
