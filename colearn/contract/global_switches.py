@@ -183,7 +183,7 @@ def _of_torch(torch: Any) -> tuple[Switch, ...]:
         torch.set_default_device,
         torch.device("cpu"),
     )
-    return (*_torch_of_thread(torch), *_torch_of_process(torch), device)
+    return (*_torch_of_thread(torch), *_torch_of_process(torch), device, *_backends(torch))
 
 
 def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
@@ -191,6 +191,33 @@ def _all(torch: Any, importing: bool) -> tuple[Switch, ...]:
     filters = _WIDE_FILTERS if importing else _FILTERS
     of_thread = _SIGNALS if main else ()
     return (*_of_torch(torch), *_NUMPY, _FOLDER, filters, *of_thread)
+
+
+@cache
+def _backends(torch: Any) -> tuple[Switch, ...]:
+    """Switches that choose between the implementations of an operation, and so its rounding."""
+    places = (
+        *(("cudnn", name) for name in ("enabled", "deterministic", "benchmark", "allow_tf32")),
+        ("mkldnn", "enabled"),
+    )
+    attributes = (
+        Switch(
+            f"torch.backends.{module}.{name}",
+            partial(getattr, getattr(torch.backends, module), name),
+            partial(setattr, getattr(torch.backends, module), name),
+        )
+        for module, name in places
+    )
+    cuda = torch.backends.cuda
+    attentions = (
+        Switch(
+            f"torch.backends.cuda.enable_{name}_sdp",
+            getattr(cuda, f"{name}_sdp_enabled"),
+            getattr(cuda, f"enable_{name}_sdp"),
+        )
+        for name in ("flash", "mem_efficient", "math", "cudnn")
+    )
+    return (*attributes, *attentions)
 
 
 @cache

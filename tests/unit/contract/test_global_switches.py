@@ -84,6 +84,18 @@ SLOW: dict[str, tuple[Callable[[], object], Read]] = {
         lambda: torch.set_default_device("meta"),
         torch.get_default_device,
     ),
+    "torch.backends.cudnn.deterministic": (
+        lambda: setattr(torch.backends.cudnn, "deterministic", True),
+        lambda: torch.backends.cudnn.deterministic,
+    ),
+    "torch.backends.mkldnn.enabled": (
+        lambda: setattr(torch.backends.mkldnn, "enabled", False),
+        lambda: torch.backends.mkldnn.enabled,
+    ),
+    "torch.backends.cuda.enable_math_sdp": (
+        lambda: torch.backends.cuda.enable_math_sdp(False),
+        torch.backends.cuda.math_sdp_enabled,
+    ),
     "numpy.seterr": (lambda: np.seterr(divide="raise"), np.geterr),
     "numpy.set_printoptions": (lambda: np.set_printoptions(precision=1), np.get_printoptions),
 }
@@ -103,6 +115,9 @@ def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     torch.set_grad_enabled(True)
     torch.set_autocast_enabled("cpu", False)
+    torch.backends.cudnn.deterministic = False
+    torch.backends.mkldnn.enabled = True
+    torch.backends.cuda.enable_math_sdp(True)
     torch.set_num_threads(threads)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
