@@ -63,9 +63,7 @@ def named_in(tree: ast.Module) -> Iterator[str]:
 
 
 def imported() -> set[str]:
-    roots = {
-        module.partition(".")[0] for tree in source_trees().values() for module in named_in(tree)
-    }
+    roots = {module.partition(".")[0] for _, tree in source_trees() for module in named_in(tree)}
     roots -= {*sys.stdlib_module_names, *SCRIPTS, "colearn"}
     return {canonicalize_name(DISTRIBUTIONS.get(root, root)) for root in roots}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from source_trees import source_trees
+from source_trees import source_files, source_trees
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,22 +71,20 @@ def _part(module: str) -> str:
     return inner if inner in PARTS else [*path, ""][0]
 
 
-@cache
-def _modules() -> list[tuple[str, bool, ast.Module]]:
-    modules = []
-    for path, tree in source_trees().items():
-        parts = list(path.with_suffix("").parts)
-        if parts[0] != "colearn":
-            parts.insert(0, "colearn")
-        package = parts[-1] == "__init__"
-        modules.append((".".join(parts[:-1] if package else parts), package, tree))
-    return modules
+def _module(path: Path) -> tuple[str, bool]:
+    """The name of a file's module, and whether it is a package."""
+    parts = list(path.with_suffix("").parts)
+    if parts[0] != "colearn":
+        parts.insert(0, "colearn")
+    package = parts[-1] == "__init__"
+    return ".".join(parts[:-1] if package else parts), package
 
 
 @cache
 def _imports() -> list[Import]:
     imports = []
-    for name, package, tree in _modules():
+    for path, tree in source_trees():
+        name, package = _module(path)
         base = name.split(".") if package else name.split(".")[:-1]
         for node, kind in _statements(tree, "import"):
             if isinstance(node, ast.Import):
@@ -113,7 +111,7 @@ def _statements(node: ast.AST, kind: Kind) -> Iterator[tuple[ast.Import | ast.Im
 
 
 def _names() -> set[str]:
-    return {name for name, _, _ in _modules()}
+    return {_module(path)[0] for path in source_files()}
 
 
 def _ours() -> list[Import]:
@@ -186,11 +184,10 @@ def test_algorithms_know_no_device() -> None:
         if _part(imported.source) == "algorithms":
             root = imported.target.split(".")[0]
             assert root not in ("torch", "accelerate", "transformers", "deepspeed"), imported
-    for name, _, tree in _modules():
-        if _part(name) == "algorithms":
-            words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-            words |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-            assert not words & {"device", "cuda", "to", "cpu"}, name
+    for path, tree in source_trees("algorithms"):
+        words = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        words |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not words & {"device", "cuda", "to", "cpu"}, path
 
 
 def test_a_comparison_does_not_import_the_experiment() -> None:
