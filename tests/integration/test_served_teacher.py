@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from fake_vllm_server import FakeVLLMServer
+from taught import taught
 from tiny import register, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm_cases import byte_tokenizer, qwen
@@ -104,7 +105,7 @@ def test_a_run_learns_the_same_from_a_teacher_in_this_process_and_from_a_server(
 ):
     told = []
     for name, teacher in (("here", folders[1]), ("served", server.url)):
-        Experiment(load_config(config(folders[0], teacher)), tmp_path / name).run()
+        Experiment(load_config(taught(folders[0], teacher)), tmp_path / name).run()
         told.append([line.metrics for line in read_run(open_run(tmp_path / name)).updates])
     here, served = told
     assert here[0]["ada/teacher_kl"] > 0.1
@@ -158,11 +159,11 @@ def until_healthy(url: str, process: ServerProcess) -> None:
     ],
 )
 def test_answers_that_a_server_cannot_score_are_refused(change: dict[str, Any], line: str):
-    taught = config("embedded", "http://127.0.0.1:1") | {"agents": {"*": change}}
+    refused = taught("embedded", "http://127.0.0.1:1") | {"agents": {"*": change}}
     with pytest.raises(
         ConfigError, match=rf"^agents\.\w+\.{line}: models\.ada\.teacher is a server"
     ):
-        resolve(load_config(taught))
+        resolve(load_config(refused))
 
 
 def test_a_server_that_is_not_there_is_one_line(folders: tuple[str, str]):
@@ -234,15 +235,3 @@ def test_an_answer_without_the_scores_of_the_asked_tokens_ends_the_update(
     )
     with pytest.raises(ServerLost, match=rf"^{FIELD}: the server at .*{line}.*--resume$"):
         teacher.evaluate([row])
-
-
-def config(student: str, teacher: str) -> dict[str, Any]:
-    return {
-        "task": {"name": "notes", "horizon": 2, "items": 3},
-        "models": {"*": {"path": student, "teacher": teacher, "learning_rate": 1e-3}},
-        "agents": {"*": {"sampling": {"max_tokens": 4}}},
-        "algorithm": {"name": "distillation"},
-        "train": {"environment_steps": 16, "episodes": 8},
-        "evaluation": {"episodes": 1},
-        "run": {"device": "cpu"},
-    }

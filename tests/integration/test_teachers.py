@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from taught import taught
 from tiny import register, save_model
 
 from colearn.config import load_config, resolve
@@ -32,15 +33,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Two agents whose teacher has other weights."""
     student = save_model(tmp_path_factory.mktemp("student"))
     teacher = save_model(tmp_path_factory.mktemp("teacher"), seed=1)
-    return {
-        "task": {"name": "notes", "horizon": 2, "items": 3},
-        "models": {"*": {"path": student, "teacher": teacher, "learning_rate": 1e-3}},
-        "agents": {"*": {"sampling": {"max_tokens": 4}}},
-        "algorithm": {"name": "distillation"},
-        "train": {"environment_steps": 16, "episodes": 8},
-        "evaluation": {"episodes": 1, "every": 1000},
-        "run": {"device": "cpu"},
-    }
+    return taught(student, teacher)
 
 
 def test_a_loss_that_reads_a_teacher_needs_one(config: dict[str, Any]) -> None:
