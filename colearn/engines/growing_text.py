@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from colearn.rollout.agents.token_bytes import Decoder, WholeCharacters
+from colearn.rollout.agents.token_bytes import TextDecoder, WholeCharacters
 
 
 def held_back(text: str, stops: Sequence[str]) -> int:
@@ -28,7 +28,9 @@ class GrowingText:
     was removed.
     """
 
-    def __init__(self, chat: Decoder, own_stops: Sequence[str], cut_stops: Sequence[str]) -> None:
+    def __init__(
+        self, chat: TextDecoder, own_stops: Sequence[str], cut_stops: Sequence[str]
+    ) -> None:
         self._chat, self._characters = chat, WholeCharacters(chat)
         self._own, self._cut = tuple(own_stops), tuple(cut_stops)
         self._longest = max((len(stop) for stop in (*self._own, *self._cut)), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class Decoder(Protocol):
+class TextDecoder(Protocol):
     """The methods of a chat format that decode an answer in parts."""
 
     def decode(self, tokens: tuple[int, ...]) -> str:
@@ -27,7 +27,7 @@ class WholeCharacters:
     """Decodes an answer token by token. Each step decodes only the tokens after the last whole
     character, with those that they depend on."""
 
-    def __init__(self, chat: Decoder) -> None:
+    def __init__(self, chat: TextDecoder) -> None:
         self._chat = chat
         self._tokens: list[int] = []
         self._before = self._read = 0  # decoded together: tokens[before:]; settled: up to read
@@ -61,7 +61,7 @@ class TokenBytes:
     are the text in UTF-8; a replacement character for bytes that are no character counts as the
     text of these bytes."""
 
-    def __init__(self, chat: Decoder) -> None:
+    def __init__(self, chat: TextDecoder) -> None:
         self._chat, self._characters = chat, WholeCharacters(chat)
         self._open: list[tuple[int, str]] = []
         """Tokens whose text is not final, each with the text of these tokens up to it."""
@@ -100,7 +100,7 @@ class TokenBytes:
         return [*[b""] * (len(tokens) - 1), data]
 
 
-def token_bytes(chat: Decoder, tokens: Sequence[int]) -> list[bytes]:
+def token_bytes(chat: TextDecoder, tokens: Sequence[int]) -> list[bytes]:
     """Return the bytes that each token contributes to the text of an answer."""
     growing = TokenBytes(chat)
     for token in tokens:
