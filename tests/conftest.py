@@ -28,22 +28,25 @@ deprecations.install()
 typer.main.get_command = functools.cache(typer.main.get_command)
 FAST = {HERE / "integration" / f"test_{name}.py" for name in ("learning", "updater")}
 """Beside the unit tests: what an update does, by hand, and that teams learn by it."""
+AROUND = {
+    HERE / "unit" / folder
+    for folder in (
+        *("benchmarks", "cli", "comparison", "estimate", "pictures", "play", "qa"),
+        *("report", "rewards", "tasks", "tools", "workflow"),
+    )
+}
+"""Not in the fast tier: the tests of what stands around the core."""
 NOT_FAST = {
     f"test_{name}.py"
     for name in (
-        *("comparison", "coop_humaneval", "estimate", "pictures", "play_runner"),
-        *("remote_agent", "report", "serve_text", "suite", "tabular_search"),
-        *("coder_tester", "debate", "depth", "house_build", "machine"),
-        *("malformed_answers", "malformed_files", "math_duo", "registry"),
-        *("search_teams", "sokoban", "sudoku", "tabular_evaluate", "writing_tasks"),
-        *("output", "reasoning_gym", "reasoning_gym_answers"),
-        *("critic_worth", "repeats", "result_html"),
-        *("hostile_inputs", "server_link", "server_process"),
-        *("adapter_folders", "duration", "program_agents", "token_budget"),
+        *("adapted_experts", "adapter_folders", "adapter_layers", "base_revisions"),
+        *("content_bytes", "damaged_models", "export_template", "flex_attention"),
+        *("hostile_inputs", "masking", "paper_settings", "prefix_space", "reasoning", "registry"),
+        *("remote_agent", "result_html", "serve_text", "server_link", "server_process"),
+        *("tabular_evaluate", "tabular_search"),
     )
 }
-"""Unit tests that start processes, draw reports or search, load many models or rehearse many runs;
-and the tasks that take seconds, whose contract the others' tests hold, too."""
+"""Tests of the core that start processes, load many models, search, or try hundreds of texts."""
 
 
 @pytest.fixture
@@ -74,7 +77,9 @@ def no_figures() -> Iterator[None]:
 
 
 def _fast(path: Path) -> bool:
-    return path in FAST or (path.is_relative_to(HERE / "unit") and path.name not in NOT_FAST)
+    if not path.is_relative_to(HERE / "unit"):
+        return path in FAST
+    return path.name not in NOT_FAST and AROUND.isdisjoint(path.parents)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
