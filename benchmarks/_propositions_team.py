@@ -19,7 +19,7 @@ from colearn.contract.types import Action, Node, Observation, Tree
 from colearn.exact.exact_value import ExactEvaluation, evaluate
 from colearn.exact.histories import JointHistories
 from colearn.methods.credit.shared_reward import SharedReward as Shared
-from colearn.rollout.agents import AgentSpec, language_players
+from colearn.rollout.agents import AgentSpec, Language
 from colearn.rollout.counts import Counts
 from colearn.rollout.grow import grow
 from colearn.tasks.dpomdp import TextDecPOMDP
@@ -108,8 +108,10 @@ class Team:
         engine = TableEngine(self)
         names = dict(zip(self.agents, self.task.model.observations, strict=True))
         chats: dict[str, Any] = {agent: NumberedChat(names[agent]) for agent in self.agents}
-        voices = {agent: AgentSpec(chat=chat) for agent, chat in chats.items()}
-        self.players = language_players(engine, voices)
+        self.players = {
+            agent: Language(engine=engine, agent=agent, spec=AgentSpec(chat=chat))
+            for agent, chat in chats.items()
+        }
 
     @cached_property
     def policy(self) -> dict[str, tuple[Array, ...]]:

@@ -39,8 +39,8 @@ Publish = Callable[[], WeightUpdate]
 class WeightSync(ABC):
     """The part of a generator that keeps the generator's weights equal to the learners' weights.
 
-    A generator that reads the learners' live weights has nothing to load; other generators inherit
-    `LoadedWeights`.
+    A generator that always reads the learners' live weights has nothing to load. A generator that
+    holds other weights, always or by its settings, inherits `LoadedWeights`.
     """
 
     lags: bool = False

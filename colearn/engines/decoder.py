@@ -1,8 +1,8 @@
 """Decoder for training, evaluation and serving, with continuous batching.
 
-A step admits waiting jobs, prefills their new tokens (whole or in pieces), adds their rows to the
-running batch and samples one token for every row. The engine starts no thread: the caller drives it
-by calling `step`.
+A step admits waiting jobs, prefills their new tokens (whole or in pieces), samples the first token
+of rows whose prompt ends, adds these rows to the running batch and samples one token for every row
+of it. The engine starts no thread: the caller drives it by calling `step`.
 """
 
 from __future__ import annotations

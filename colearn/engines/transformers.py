@@ -28,9 +28,9 @@ from .job import Choice, Done, Event, Job
 
 
 class TransformersEngine(LoadedWeights, TokenEngine):
-    """Runs the requests of one iteration of the event loop as one batch: prefills the new tokens
-    once, forks rows, and decodes all rows together. Ended rows are removed, and later requests can
-    join the batch. The calling thread drives `generate`, a worker thread the requests of `submit`.
+    """Runs the requests of one turn as one batch: prefills the new tokens once, forks rows, and
+    decodes all rows together. Ended rows are removed, and later requests can join the batch. The
+    calling thread drives `generate`, a worker thread the requests of `submit`.
 
     Agents with different adapters, sampling and windows share the batch, but not KV caches.
     `max_rows` is the maximum number of rows decoded together (None: all rows of a turn). When a row

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from colearn.contract import BatchEngine, TokenAnswer, TokenRequest
+from colearn.contract import BatchEngine, TokenAnswer, TokenEngine, TokenRequest
 from colearn.contract.types import Action
-from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language
 from tests.helpers.tiny import byte_tokenizer
+
+
+def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dict[str, Language]:
+    """The players of one engine, one for each name in `specs`."""
+    return {name: Language(engine=engine, agent=name, spec=spec) for name, spec in specs.items()}
 
 
 class Scripted(BatchEngine):

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_voice import Scripted
 from tiny import Notes, byte_tokenizer
 
 from colearn.contract import ActionRequest, Player, TokenAnswer
@@ -21,13 +20,14 @@ from colearn.errors import TaskError
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.programs.workflow import Tool, Workflow
 from colearn.rollout import lockstep
-from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program
 from colearn.rollout.agents.programs import Says as Words
 from colearn.rollout.forks import ForkOnFirst
 from colearn.rollout.grow import Order, grow
 from colearn.rollout.grow_tree import advance
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Chain, KaryTree
+from tests.helpers.scripted_voice import Scripted, language_players
 
 
 class Says:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from colearn.contract.types import Action
-from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from tests.helpers.gateway_programs import gateway
-from tests.helpers.scripted_voice import Scripted
+from tests.helpers.scripted_voice import Scripted, language_players
 from tests.helpers.tiny import byte_tokenizer
 
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from colearn.contract.types import Action
-from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from tests.helpers.gateway_programs import RNG, gateway
-from tests.helpers.scripted_voice import Scripted
+from tests.helpers.scripted_voice import Scripted, language_players
 from tests.helpers.tiny import byte_tokenizer
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gateway"

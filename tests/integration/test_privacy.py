@@ -19,10 +19,10 @@ from tiny import Notes, cast, register, save_model
 
 from colearn.config import Config
 from colearn.engines.transformers import TransformersEngine
-from colearn.rollout.agents import language_players
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
 from colearn.training.load_team import load_team
+from tests.helpers.scripted_voice import language_players
 
 CLUES = (("the elder", "oak and ash"), ("fir", "birch and cedar"), ("larch and oak", "ash"))
 SAME_LENGTH = tuple((ada, "x" * len(ben)) for ada, ben in CLUES)

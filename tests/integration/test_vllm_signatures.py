@@ -91,7 +91,7 @@ def test_an_engine_in_this_process_is_called_by_its_parameters() -> None:
     role = next(iter(adapted(Base(qwen()), "first").values()))
     ends = sorted(role.chat_format.end_ids)
     params = SamplingParams(**sampling_options(request(top_k=4, stop=("x",)), ends))
-    assert params.stop_token_ids == [3, 9]
+    assert params.stop_token_ids == [3, 9, 258]
     assert (
         hasattr(Worker, "reload_weights")
         and hasattr(Worker, "add_lora")

@@ -14,7 +14,7 @@ from colearn.contract.types import Action
 from colearn.deploy.client.protocol.tool_call_text import read_calls
 from colearn.programs.workflow import Tool, Workflow
 from colearn.programs.workflow.role_turn import find_call
-from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
 from colearn.tasks.answers import code_block, final_answer
@@ -24,7 +24,7 @@ from colearn.tasks.moves import read, read_compact
 from colearn.tasks.open_spiel.reply import read as read_reply
 from colearn.tasks.search.reading import read_queries, read_ranking, read_tagged
 from colearn.text.reasoning import AnswerStream, is_balanced, reasoning_of, without_reasoning
-from tests.helpers.scripted_voice import Scripted
+from tests.helpers.scripted_voice import Scripted, language_players
 from tests.helpers.tiny import byte_tokenizer
 
 CALL = '<tool_call>{{"name": "{}", "arguments": {{}}}}</tool_call>'

@@ -2,7 +2,7 @@
 
 from .chat_format import ChatFormat, QuotingChat
 from .dialogue import CLOSING, dialogue_spans
-from .language import AgentSpec, Language, language_players
+from .language import AgentSpec, Language
 from .programs import Program
 
 __all__ = [
@@ -13,5 +13,4 @@ __all__ = [
     "Program",
     "QuotingChat",
     "dialogue_spans",
-    "language_players",
 ]

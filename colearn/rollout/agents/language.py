@@ -3,7 +3,7 @@ with a chat format and sample actions from a token engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from colearn.contract import (
@@ -171,11 +171,6 @@ def with_tokens(chat: ChatFormat, observation: Observation, last: Action | None)
     if observation.system is None and not observation.turns:
         return replace(observation, tokens=chat.open(observation.text).tokens)
     return replace(observation, tokens=chat.open_conversation(observation))
-
-
-def language_players(engine: TokenEngine, specs: Mapping[str, AgentSpec]) -> dict[str, Language]:
-    """Create the players of one engine, one player for each name in `specs`."""
-    return {name: Language(engine=engine, agent=name, spec=spec) for name, spec in specs.items()}
 
 
 def _completed(action: Action, version: int, opened: str) -> Action:

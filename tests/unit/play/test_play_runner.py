@@ -26,12 +26,13 @@ from colearn.deploy.client.endpoint import AgentLost
 from colearn.deploy.play import Played, play
 from colearn.errors import TaskError
 from colearn.methods.credit.shared_reward import SharedReward
-from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program
 from colearn.rollout.agents.cast.seats import Own
 from colearn.rollout.agents.programs import Says
 from colearn.runs.record.transcript import transcript
 from colearn.training.evaluation.evaluate import evaluate_team
 from colearn.training.processes import Processes
+from tests.helpers.scripted_voice import language_players
 
 AGENTS = ("ada", "ben")
 

@@ -22,9 +22,10 @@ from colearn.contract import (
 )
 from colearn.contract.types import Action
 from colearn.rollout import lockstep
-from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat, Language, Program
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain, KaryTree
+from tests.helpers.scripted_voice import language_players
 
 
 class Noted(BatchEngine):

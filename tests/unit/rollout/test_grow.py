@@ -24,13 +24,14 @@ from colearn.errors import ConfigError, TaskError
 from colearn.methods.credit.mixed import Mixed
 from colearn.methods.credit.payoff import Payoff
 from colearn.methods.credit.shared_reward import SharedReward
-from colearn.rollout.agents import AgentSpec, ChatFormat, Program, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat, Program
 from colearn.rollout.agents.cast.seats import Swap
 from colearn.rollout.forks import ForkOn
 from colearn.rollout.grow import grow
 from colearn.rollout.growth import Growth
 from colearn.rollout.shapes import Aligned, Chain, CounterfactualChain, KaryTree, Parallel
 from colearn.tasks.wrappers import Pipeline
+from tests.helpers.scripted_voice import language_players
 
 
 class Seeded(BatchEngine):

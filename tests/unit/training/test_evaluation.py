@@ -14,12 +14,13 @@ from colearn.config import EvaluationSettings
 from colearn.contract import BatchEngine, Sampling, TokenAnswer, TokenRequest
 from colearn.contract.types import Action
 from colearn.methods.credit.shared_reward import SharedReward
-from colearn.rollout.agents import AgentSpec, ChatFormat, language_players
+from colearn.rollout.agents import AgentSpec, ChatFormat
 from colearn.rollout.agents.cast.seats import Own
 from colearn.text.notes import note_once
 from colearn.training.evaluation.evaluate import Evaluation, evaluate_team
 from colearn.training.evaluation.exact import temperatures
 from colearn.training.processes import Processes
+from tests.helpers.scripted_voice import language_players
 
 
 class Seeded(BatchEngine):
