@@ -1,4 +1,4 @@
-"""The engine, learner, critic, advantage and rollout shape of docs/howto/own_parts.md train."""
+"""The parts of docs/howto/own_parts.md train."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from tiny import Notes, save_model
 
 import colearn
 from colearn.algorithms.collm_cc import CoLLMCC
 from colearn.algorithms.magrpo import MAGRPO
-from colearn.contract import Callback, RolloutEvent
+from colearn.contract import Callback, PolicyBatch, RolloutEvent
 from colearn.contract.types import Tree
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own_parts.md"
@@ -84,12 +85,33 @@ def test_the_shape_forks_once_and_the_engine_samples_what_the_learner_scores(
     assert metrics["advantage/actions"] == 2 * 2 * (1 + 3 + 3)
 
 
-def test_the_critic_and_the_learner_step_every_model(
+def test_the_loss_is_the_squared_distance_of_advantage_and_log_ratio(parts: dict[str, Any]) -> None:
+    logprobs = torch.tensor([-1.0, -2.0, -3.0], requires_grad=True)
+    old = torch.tensor([-1.5, -2.0, -3.0])
+    batch = PolicyBatch(
+        logprobs=logprobs,
+        action_of=torch.tensor([0, 0, 1]),
+        advantages=torch.tensor([1.0, -2.0]),
+        old_logprobs=old,
+        behaviour=old,
+        ref_logprobs=None,
+        entropy=None,
+        total_samples=2,
+        total_tokens=3,
+    )
+    loss, metrics = parts["own_loss"].Regression(beta=0.5)(batch)
+    loss.backward()
+    assert loss.item() == metrics["regression"] == pytest.approx((0.75**2 + 2.0**2) / 2)
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == pytest.approx([-0.375, -0.375, 1.0])
+
+
+def test_the_critic_the_loss_and_the_learner_step_every_model(
     parts: dict[str, Any], model: Any, tmp_path: Path
 ) -> None:
     with colearn.Trainer(
         Notes(horizon=3, items=1),
-        CoLLMCC(critic=parts["own_critic"].ActionsOnly()),
+        CoLLMCC(critic=parts["own_critic"].ActionsOnly(), loss=parts["own_loss"].Regression()),
         models=model,
         critic=model,
         run={"learner": {"name": "own_learner:SGD"}},
