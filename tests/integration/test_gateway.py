@@ -18,6 +18,7 @@ from colearn.rollout.agents import Program
 from colearn.rollout.agents.programs import Says
 from colearn.rollout.grow import grow
 from colearn.rollout.shapes import Chain
+from colearn.text.notes import note_once
 from tests.helpers import gateway_programs
 from tests.helpers.gateway_programs import RNG, episode, gateway
 from tests.helpers.scripted_voice import scripted_players
@@ -192,6 +193,9 @@ def test_an_unknown_episode_is_404_and_an_ended_one_410():
         url = f"{task.server.address}/episodes/{name}/one/v1/chat/completions"
         body = {"messages": [{"role": "user", "content": "a"}]}
         assert httpx.post(url, json=body).status_code == status
+    base = f"{task.server.address}/episodes/{final.episode}/one/chat/completions"
+    answer = httpx.post(base, json=body)
+    assert (answer.status_code, "it ends in /v1" in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -221,9 +225,12 @@ def test_an_openai_client_is_answered(stream):
         waiting.result(600)
 
 
-def test_a_sampling_field_is_refused_unless_the_task_ignores_it():
+def test_a_sampling_field_is_refused_unless_the_task_ignores_it(capsys):
+    note_once.cache_clear()
     strict = episode(gateway("sets_top_p", timeout=600.0), always("x"))
     assert strict[-1].measured["reward"] == 0.0
+    said = capsys.readouterr().err
+    assert "a program ended without an answer; the last refused request, to 'one': 'top_p'" in said
     lenient = episode(gateway("sets_top_p", ignore=("top_p",)), always("x"))
     assert lenient[-1].measured["reward"] == 1.0
     with pytest.raises(

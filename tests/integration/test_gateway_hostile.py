@@ -29,7 +29,10 @@ AGENTS = ("one", "two")
 FAILURES = {
     "hangs": "no request and no end within 4 seconds",
     "blocks_its_thread": "no request and no end within 4 seconds",
-    "repeats_a_refused_request": "only refused requests within 4 seconds",
+    "repeats_a_refused_request": (
+        "only refused requests within 4 seconds; the last refused request, to 'one': the context "
+        "exceeds 16384 bytes (task.max_bytes)"
+    ),
     "returns what is no reward": (
         "returned no valid reward: team must be finite, and at most 1e+09 in magnitude"
     ),

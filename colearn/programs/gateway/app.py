@@ -31,6 +31,9 @@ _WAIT = 20.0
 available."""
 
 
+_NO_SUCH_PATH = "no such path or method; take each agent's URL as it is given, it ends in /v1"
+
+
 class Reception(Protocol):
     """The interface through which the routes find and start episodes."""
 
@@ -54,9 +57,13 @@ def build_app(server: Reception) -> Starlette:
     def asked(dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
         async def chat(request: Request) -> Response:
             live, agent = _live(server, request), request.path_params["agent"]
-            body = dialect.parse(await read_body(request, LIMITS))
-            with body.naming_fields():
-                answer = await _answer(server, live, agent, body, request)
+            try:
+                body = dialect.parse(await read_body(request, LIMITS))
+                with body.naming_fields():
+                    answer = await _answer(server, live, agent, body, request)
+            except ServeError as error:
+                live.refused = f"the last refused request, to '{agent}': {error.message}"
+                raise
             writer = dialect.writer(body)
             if not body.stream:
                 return JSONResponse(writer.whole(answer))
@@ -107,7 +114,7 @@ def build_app(server: Reception) -> Starlette:
 
     async def unknown(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        body = ServeError(error.status_code, "no such path or method").body()
+        body = ServeError(error.status_code, _NO_SUCH_PATH).body()
         return JSONResponse(body, status_code=error.status_code)
 
     episode = "/episodes/{episode}"

@@ -66,6 +66,9 @@ class ProgramRun:
         """True if the program ended without being stopped."""
         self.queued = False
         """True until a worker takes the episode or a program uses the episode's URLs."""
+        self.refused: str | None = None
+        """Text about the last request that was refused. A program may catch the error, or repeat
+        the request."""
         self.stop: Callable[[], None] = _nothing
         """Function that stops the program if the program still runs."""
         self._turn = 0
@@ -165,6 +168,8 @@ class ProgramRun:
             else:
                 return
         failure = f"no request and no end within {seconds:g} seconds"
+        if self.refused is not None:
+            failure += f"; {self.refused}"
         if self.queued:
             failure = (
                 f"no worker took it within {seconds:g} seconds; play episodes concurrently, or "

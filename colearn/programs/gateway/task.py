@@ -316,7 +316,7 @@ class Gateway(RecordedTask[Any, State]):
                 for name in ("requests", *_counted(call.reason)):
                     measured[name] = measured.get(name, 0.0) + 1.0
             if not calls and time.monotonic() >= ends:  # a program may repeat such a request
-                live.close(f"only refused requests within {self.timeout:g} seconds")
+                live.close(f"only refused requests within {self.timeout:g} seconds; {live.refused}")
         state = replace(state, waiting=tuple(calls), measured=measured)
         finished = not calls
         payments = [*state.payments, *(_payment(state, paid) for paid in live.rewards())]
@@ -346,6 +346,8 @@ class Gateway(RecordedTask[Any, State]):
             return [Payment(value=self.failure_reward or 0.0)]
         if not live.ended:
             return []  # cut off at the horizon
+        if state.turn == 0 and live.refused is not None:
+            note_once(f"gateway: a program ended without an answer; {live.refused}")
         try:
             return graded(self.grade, live.result, state, self.agents)
         except (ColearnError, KeyboardInterrupt):
