@@ -170,16 +170,19 @@ class TransformersEngine(LoadedWeights, TokenEngine):
 
 
 def _copied(base: Base, device: torch.device | None) -> Base:
-    """Create a new base with the same weights and adapters, without training state."""
+    """Create a new base with the same weights, of the same types, and adapters, without training
+    state."""
     with torch.random.fork_rng():
         copied = Base(type(base.causal)(copy.deepcopy(base.causal.config)), base.compute)
         for name in base.adapters:
             copied._inject(name, copy.deepcopy(base.model.peft_config[name]))
             copied.adapters.append(name)
-        with torch.no_grad():
-            tensors = base.causal.state_dict()
-            for name, tensor in copied.causal.state_dict().items():
-                tensor.copy_(tensors[name])
+        theirs = base.causal.parameters()
+        for own, weight in zip(copied.causal.parameters(), theirs, strict=True):
+            own.data = weight.detach().clone()
+        buffers = dict(base.causal.named_buffers())
+        for name, buffer in copied.causal.named_buffers():
+            buffer.copy_(buffers[name])
     copied.model.eval()
     copied.to(base.device)
     copied.model.requires_grad_(False)

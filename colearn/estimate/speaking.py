@@ -133,10 +133,11 @@ def place_engine(
     memory = None
     if device != "cpu":
         memory = device_memory(torch.device(device)) if machine is None else machine.memory
-    numbers = sum(parameter.numel() for parameter in base.causal.parameters())
-    weights = numbers * base.compute.itemsize
-    needs = run.generator.needs(weights, memory=memory)
-    held = needs.held if needs is not None else weights if run.generator.copies else 0
+    parameters = list(base.causal.parameters())
+    computed = sum(weight.numel() for weight in parameters) * base.compute.itemsize
+    needs = run.generator.needs(computed, memory=memory)
+    copy = sum(weight.nbytes for weight in parameters) if run.generator.copies else 0
+    held = copy if needs is None else needs.held
     return PlacedEngine(key, base, device, speakers, needs, held)
 
 

@@ -188,6 +188,16 @@ def test_vllm_engines_are_in_the_memory_of_every_phase(planned: Any) -> None:
     assert engines.caches["cuda:0"] == 2 * 2 * GIB
 
 
+def test_a_copy_for_rollouts_has_the_types_of_the_weights(planned: Any) -> None:
+    """Trained weights are in float32 where passes compute in bfloat16."""
+    half = "models.*.dtype=bfloat16"
+    copying = "run.generator={name: transformers, copy: true}"
+    own, copied = on_h100(planned, half), on_h100(planned, half, copying)
+    trained = sum(network.trained for network in copied.networks)
+    before, after = own.phases["cuda:0"], copied.phases["cuda:0"]
+    assert after["actor update"] - before["actor update"] == 4 * trained
+
+
 def test_the_time_of_answers_from_vllm_is_not_known(planned: Any) -> None:
     keep_speed(CPU, speed(launch=1e-3))
     one = planned("run.generator={name: vllm, cache_gib: 2}", **TRAINED)

@@ -140,6 +140,24 @@ def test_a_copied_generator_loads_an_adapter_on_the_embeddings() -> None:
     assert answers(copy).equal(answers(network))
 
 
+def test_a_copy_has_the_types_of_the_weights_and_their_ties() -> None:
+    """A frozen base in half precision stays so: its copy took twice the memory."""
+    model = tiny_model("qwen3", tied=True).to(torch.bfloat16)
+    model.requires_grad_(False)
+    base = Base(model, torch.bfloat16)
+    adapted(base, "actor_ada", ["q_proj"])
+    voice = AgentSpec(adapter="actor_ada", chat=ChatFormat(byte_tokenizer()), sampling=Sampling())
+    copy = TransformersEngine(base, {"ada": voice}, copies=True).base
+    weights = dict(base.causal.named_parameters())
+    copies = dict(copy.causal.named_parameters())
+    assert {weight.dtype for weight in weights.values()} == {torch.bfloat16, torch.float32}
+    assert copies.keys() == weights.keys()
+    for name, weight in weights.items():
+        assert copies[name].dtype == weight.dtype and copies[name].equal(weight)
+        assert copies[name].data_ptr() != weight.data_ptr()
+    assert copy.causal.get_output_embeddings().weight is copy.causal.get_input_embeddings().weight
+
+
 def test_a_listed_name_without_a_layer_is_one_line() -> None:
     with pytest.raises(ConfigError, match=r"^lora\.targets: the model has no layer 'v_porj' \("):
         adapted(frozen(), "actor_ada", ["q_proj", "v_porj"])
