@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
@@ -18,31 +17,73 @@ WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 """PettingZoo's names of the first choices, in its order."""
 
 
+MOST = 1024
+"""The largest number of numbers in an observation that the plain phrasing writes."""
+
+
 def written(observation: Any) -> str:
     """Returns the text of an observation without leaving out any number; sets are sorted.
+
+    The text of a number does not depend on the numbers beside it. Each row of an array is a line
+    in brackets; empty lines separate the matrices of an array of more than two dimensions.
 
     Errors: TaskError for an object without a text of its own.
     """
     if isinstance(observation, str):
         return observation
-    if isinstance(observation, Mapping):
-        return "\n".join(f"{name}: {written(part)}" for name, part in observation.items())
-    if isinstance(observation, tuple | list | deque):  # parts may have different shapes
-        return "\n".join(map(written, observation))
-    if isinstance(observation, Set):
-        return written(in_order(observation))
-    if is_dataclass(observation) and not isinstance(observation, type):
-        return written({f.name: getattr(observation, f.name) for f in fields(observation)})
-    entries = np.asarray(observation)
-    if entries.ndim and entries.dtype == object:
-        return written(list(entries))
+    parts = _parts(observation)
+    if isinstance(parts, Mapping):
+        return "\n".join(f"{name}: {written(part)}" for name, part in parts.items())
+    if parts is not None:
+        return "\n".join(map(written, parts))
     own: Any = type(observation).__repr__
     if own is object.__repr__:
         raise TaskError(
             f"task.phrasing: an observation has a {type(observation).__name__}, which has no text "
             "of its own; give it a __repr__, or name a Phrasing that writes it"
         )
-    return np.array2string(entries, separator=",", threshold=sys.maxsize)
+    return _rows(np.asarray(observation))
+
+
+def _parts(observation: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """The parts of a container, which may have different shapes; None for an array or number."""
+    if isinstance(observation, Mapping):
+        return observation
+    if isinstance(observation, tuple | list | deque):
+        return observation
+    if isinstance(observation, Set):
+        return in_order(observation)
+    if is_dataclass(observation) and not isinstance(observation, type):
+        return {f.name: getattr(observation, f.name) for f in fields(observation)}
+    entries = np.asarray(observation)
+    return list(entries) if entries.ndim and entries.dtype == object else None
+
+
+def _rows(entries: Any) -> str:
+    """The text of an array; of a number, if the array has no dimensions."""
+    if entries.ndim > 1 and entries.size:
+        return ("\n" * (entries.ndim - 1)).join(map(_rows, entries))
+    if entries.ndim:
+        return f"[{', '.join(map(_number, entries.ravel()))}]"
+    return _number(entries[()])
+
+
+def _number(number: Any) -> str:
+    """The text of an array's entry: the shortest of a float with four significant digits."""
+    if isinstance(number, np.floating):
+        rounded = float(f"{float(str(number)):.4g}")
+        return repr(rounded + 0.0).removesuffix(".0")  # -0.0 + 0.0 is 0.0
+    return str(number) if isinstance(number, np.integer) else np.array2string(np.asarray(number))
+
+
+def _size(observation: Any) -> int:
+    """The number of numbers in an observation."""
+    if isinstance(observation, str):
+        return 0
+    parts = _parts(observation)
+    if parts is None:
+        return int(np.size(observation))
+    return sum(map(_size, parts.values() if isinstance(parts, Mapping) else parts))
 
 
 class Phrasing:
@@ -58,7 +99,12 @@ class Phrasing:
 
     def observation(self, agent: str, observation: Any) -> str:
         """Text of the environment's observation: all numbers of an array; a line or more for each
-        part of a dictionary."""
+        part of a dictionary. Errors: TaskError for more than `MOST` numbers."""
+        if (size := _size(observation)) > MOST:
+            raise TaskError(
+                f"task.phrasing: an observation has {size:,} numbers; name a Phrasing that writes "
+                "what matters"
+            )
         return written(observation)
 
     def word(self, agent: str, action: int) -> str:

@@ -97,7 +97,7 @@ def test_an_observation_that_the_environment_changes_in_place_stays_what_the_age
     first = task.observe(before, "a")
     played(task)
     assert task.observe(before, "a") == first
-    assert first.endswith("[0,0,0]\nAnswer with one of: 0, 1, 2")
+    assert first.endswith("[0, 0, 0]\nAnswer with one of: 0, 1, 2")
 
 
 def test_a_discrete_space_that_starts_above_0_has_its_own_numbers(made):
@@ -166,12 +166,12 @@ def test_a_last_reward_that_the_environment_leaves_out_is_an_error(made):
 @pytest.mark.parametrize(
     ("seen", "shown"),
     [
-        ({"board": np.arange(2), "action_mask": np.array([0, 1, 0])}, "board: [0,1]"),
+        ({"board": np.arange(2), "action_mask": np.array([0, 1, 0])}, "board: [0, 1]"),
         (
             {"observation": np.arange(2), "tools": 7, "action_mask": np.array([0, 1, 0])},
-            "observation: [0,1]\ntools: 7",
+            "observation: [0, 1]\ntools: 7",
         ),
-        ({"observation": np.arange(2), "action_mask": np.array([0, 1, 0])}, "[0,1]"),
+        ({"observation": np.arange(2), "action_mask": np.array([0, 1, 0])}, "[0, 1]"),
     ],
 )
 def test_the_mask_is_taken_from_any_dictionary_and_nothing_else_is(made, seen, shown):
@@ -181,12 +181,25 @@ def test_the_mask_is_taken_from_any_dictionary_and_nothing_else_is(made, seen, s
 
 def test_parts_of_different_shapes_are_shown_part_by_part(made):
     text = begun_text(made(seen=lambda self: (np.arange(2), 5, "north")))
-    assert "\n[0,1]\n5\nnorth\n" in text
+    assert "\n[0, 1]\n5\nnorth\n" in text
 
 
-def test_no_number_of_a_large_array_is_left_out(made):
-    text = begun_text(made(seen=lambda self: np.ones((101, 100), int)))
-    assert text.count("1") == 101 * 100 + 1  # one in the list of actions
+def test_no_number_of_an_array_of_1024_is_left_out(made):
+    text = begun_text(made(seen=lambda self: np.ones((32, 32), int)))
+    assert text.count("1") == 1024 + 1  # one in the list of actions
+
+
+@pytest.mark.parametrize(
+    ("seen", "count"),
+    [
+        (np.zeros((64, 64, 3)), "12,288"),
+        ({"near": np.ones((32, 32), int), "far": [1], "word": "north"}, "1,025"),
+    ],
+)
+def test_more_than_1024_numbers_are_refused_in_one_line(made, seen, count):
+    line = f"task.phrasing: an observation has {count} numbers; name a Phrasing that writes what"
+    with pytest.raises(TaskError, match=f"^{line} matters"):
+        begun_text(made(seen=lambda self: seen))
 
 
 @pytest.mark.parametrize(("name", "place"), [("legal_actions", "seen"), ("mask", "infos")])
