@@ -87,7 +87,8 @@ def _size(observation: Any) -> int:
 
 
 class Phrasing:
-    """The words of an environment; override the methods whose text should change."""
+    """The words of an environment; override the methods whose text should change. `env`: the
+    environment's name in these words."""
 
     def __init__(self, env: str) -> None:
         self.env = env
@@ -95,7 +96,7 @@ class Phrasing:
     def opening(self, agent: str, agents: Sequence[str]) -> str:
         """Text before the agent's first observation."""
         others = ", ".join(name for name in agents if name != agent)
-        return f"You are {agent} in {self.env.rpartition(':')[2]}, with {others}."
+        return f"You are {agent} in {self.env}, with {others}."
 
     def observation(self, agent: str, observation: Any) -> str:
         """Text of the environment's observation: all numbers of an array; a line or more for each
@@ -163,16 +164,21 @@ _KNOWN = {
 }
 
 
-def phrasing(env: str, chosen: str | None) -> Phrasing:
+def phrasing(env: str, chosen: str | None, name: str | None = None) -> Phrasing:
     """The phrasing of an environment: the class that `chosen` names, else the environment's own,
-    else the plain one.
+    else the plain one. `name`: what an environment outside PettingZoo calls itself.
 
     Errors: ConfigError if `chosen` is not a module:Class of a Phrasing.
     """
-    name = env.replace(".", "/")
+    module, _, function = env.rpartition(":")
+    shown = (name or function) if module else env
     if chosen is None:
-        return _KNOWN.get(name if "/" in name else f"classic/{name}", Plain)(env)
+        known = env.replace(".", "/")
+        return _KNOWN.get(known if "/" in known else f"classic/{known}", Plain)(shown)
     kind = own_function(chosen, "task.phrasing")
     if not (isinstance(kind, type) and issubclass(kind, Phrasing)):
-        raise ConfigError(f"task.phrasing: '{chosen}' is no Phrasing; derive it from one")
-    return kind(env)
+        raise ConfigError(
+            f"task.phrasing: '{chosen}' is no Phrasing; derive it from Phrasing of "
+            "colearn.tasks.pettingzoo.phrasing"
+        )
+    return kind(shown)

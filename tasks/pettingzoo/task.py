@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,8 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
     `parallel`, whether to use the environment's parallel form; `horizon`, the maximum number of
     steps per episode; `phrasing`, module:Class of a custom `Phrasing`; `team`, whether the joint
     reward is the mean over the agents, for cooperative environments; `invalid_penalty`, the penalty
-    for a reply that is not a legal action, which ends the episode.
+    for a reply that is not a legal action, which ends the episode. With `team`, the team pays the
+    whole penalty once.
 
     Metrics: `return_AGENT`, the environment's own return, and `invalid`.
 
@@ -87,8 +89,8 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
         check_finite("invalid_penalty", invalid_penalty, least=0)
         self.horizon, self.invalid_penalty = horizon, float(invalid_penalty)
         self.pays = frozenset({"team", "local"}) if team else frozenset({"local"})
-        self.agents = _agents(self.source)
-        self._say = phrased(env, phrasing)
+        self.agents, name = _agents(self.source)
+        self._say = phrased(env, phrasing, name)
         self._checked = False
         self._items = {split: (ZooItem(env),) * ITEMS for split in ("train", "test")}
 
@@ -132,7 +134,8 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
                 invalid.append(agent)
         if invalid:
             local = {a: -self.invalid_penalty * (a in invalid) for a in self.agents}
-            return self._outcome(replace(state, invalid=True), local, done=True)
+            ended = self._outcome(replace(state, invalid=True), local, done=True)
+            return replace(ended, reward=-self.invalid_penalty if self.team else 0.0)
         after = replace(
             state,
             actions=(*state.actions, tuple(chosen)),
@@ -187,8 +190,8 @@ class PettingZoo(DecPOMDP[ZooItem, ZooState]):
         return Outcome(state=state, reward=mean, done=done, local_rewards=local)
 
 
-def _agents(source: EnvironmentSource) -> tuple[str, ...]:
-    """The environment's agents, after checking that the task can play it."""
+def _agents(source: EnvironmentSource) -> tuple[tuple[str, ...], str | None]:
+    """The environment's agents, after checking that the task can play it, and its own name."""
     try:
         env = make(source)
     except ImportError as error:
@@ -202,8 +205,18 @@ def _agents(source: EnvironmentSource) -> tuple[str, ...]:
     for agent in env.possible_agents:
         if not isinstance(env.action_space(agent), discrete):
             raise ConfigError(
-                f"task.env: the actions of '{agent}' in '{source.env}' are not discrete; choose "
-                "another environment"
+                f"task.env: the actions of '{agent}' in '{source.env}' are not discrete; "
+                f"{_remedy(env)}"
             )
+    name = (getattr(env, "metadata", None) or {}).get("name")
     env.close()
-    return tuple(map(str, env.possible_agents))
+    return tuple(map(str, env.possible_agents)), name if isinstance(name, str) and name else None
+
+
+def _remedy(env: Any) -> str:
+    """What to do about continuous actions: the setting of the environment's class for them, if it
+    has one."""
+    for setting in signature(type(env.unwrapped)).parameters:
+        if setting in ("continuous_actions", "continuous"):
+            return f"set task.settings.{setting} to false"
+    return "choose another environment"

@@ -38,6 +38,15 @@ class Mine(DecPOMDP):
 class ShowsASet(Mine):
     def observe(self, state, agent):
         return " ".join(WORDS)
+
+
+class PaysNoNumber(Mine):
+    def legal_action(self, state, agent, rng):
+        return "left"
+
+    def step(self, state, actions, rng):
+        paid = float("nan") if actions["a"] == "left" else 0.0
+        return Outcome(state=state, reward=paid, done=True)
 """
 
 
@@ -68,3 +77,13 @@ def test_what_differs_between_processes_is_one_line(folder, name, told, monkeypa
     assert stop.value.code == 2
     [line] = [line for line in err.splitlines() if line.startswith("error: ")]
     assert line.startswith(f"error: {told}") and " differs between processes; let all " in line
+
+
+def test_a_task_that_only_random_play_finds_broken_is_not_said_to_hold(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["colearn", "check", "between_processes:PaysNoNumber"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    out, err = capsys.readouterr()
+    assert stop.value.code == 2 and "reward is nan" in err
+    assert "holds the contract" not in out

@@ -99,15 +99,15 @@ def check(
     from colearn.config import build_task, load_config
     from colearn.contract.testing import check_task
     from colearn.contract.testing.fresh_plays import check_fresh_plays
-    from colearn.training.evaluation.random_play import random_play_line, untrained_play_line
+    from colearn.training.evaluation.random_play import random_play_lines, untrained_play_line
 
     data: dict[str, Any] = {"task": {"name": task}, "models": {}}
     changes = [pair if pair.startswith("task.") else f"task.{pair}" for pair in sets]
     built = build_task(load_config(data, changes))
     check_task(built)
     check_fresh_plays(data, changes)
-    print(f"{task}: holds the contract")
-    print(random_play_line(built))
+    lines = random_play_lines(built)  # finds what only valid replies reach
+    print(f"{task}: holds the contract", *lines, sep="\n")
     if model is not None:
         data |= {"models": {"*": {"path": model}}, "algorithm": {"name": "untrained"}}
         data["evaluation"] = {"episodes": 20}

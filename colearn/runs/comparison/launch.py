@@ -208,7 +208,8 @@ def how_it_starts(folder: RunFolder) -> str:
 
 def _report_progress(process: _Process, watcher: Watcher) -> None:
     for text in process.notes.advance():
-        watcher.noted(process.job.name, text)
+        # a collapse names the folder of its run, which bears the job's name
+        watcher.noted(process.job.name, text.removeprefix(f"{process.job.name}: "))
     if process.tail.advance():
         watcher.advanced(process.job.name, process.tail.status)
 

@@ -47,12 +47,20 @@ def random_returns(task: DecPOMDP[Any, Any]) -> list[float] | None:
     return returns
 
 
-def random_play_line(task: DecPOMDP[Any, Any]) -> str:
-    """One line with the mean and the range of `random_returns`."""
+def random_play_lines(task: DecPOMDP[Any, Any]) -> list[str]:
+    """A line with the mean and the range of `random_returns`, and one more if an invalid reply,
+    which costs the task's `invalid_penalty` and ends the episode, is better than random play."""
     returns = random_returns(task)
     if returns is None:
-        return "random play: not measured, because the task has no legal_action"
-    return _line("random play", returns, "random legal actions")
+        return ["random play: not measured, because the task has no legal_action"]
+    lines = [_line("random play", returns, "random legal actions")]
+    penalty = getattr(task, "invalid_penalty", None)
+    if penalty is not None and returns and -penalty > (mean := mean_scored(returns)):
+        lines.append(
+            f"an invalid reply ends the episode with {-penalty:.4g}, more than random play earns "
+            f"({mean:.3f}): raise task.invalid_penalty"
+        )
+    return lines
 
 
 def untrained_play_line(config: Config) -> str:

@@ -250,6 +250,32 @@ def test_a_reward_that_is_no_number_is_one_line(made, paid):
         played(made(step=step))
 
 
+@pytest.mark.parametrize("silent", [("a",), ("a", "b")])
+def test_a_team_pays_the_whole_penalty_once(silent):
+    task = PettingZoo(env=f"{__name__}:Counter", parallel=True, team=True, invalid_penalty=3.0)
+    said = {agent: "?" if agent in silent else "1" for agent in ("a", "b")}
+    outcome = task.step(begun(task), said, np.random.default_rng(0))
+    assert outcome.done and outcome.reward == -3.0
+    assert outcome.local_rewards == {a: -3.0 * (a in silent) for a in ("a", "b")}
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("continuous_actions", "set task.settings.continuous_actions to false"),
+        ("continuous", "set task.settings.continuous to false"),
+        ("colour", "choose another environment"),
+    ],
+)
+def test_continuous_actions_are_refused_with_the_setting_that_makes_them_discrete(
+    made, setting, remedy
+):
+    names = {}
+    exec(f"def __init__(self, {setting}=True): self.possible_agents = ['a', 'b']", names)
+    with pytest.raises(ConfigError, match=rf"are not discrete; {remedy}$"):
+        made(space=spaces.Box(-1, 1, (2,)), __init__=names["__init__"])
+
+
 def test_an_environment_of_ones_own_is_played_by_its_name_and_leaves_out_its_module():
     task = PettingZoo(env=f"{__name__}:Counter", parallel=True)
     assert begun_text(task).startswith("You are a in Counter, with b.\n")

@@ -1,11 +1,16 @@
-"""Texts of observations that are arrays."""
+"""Texts of observations that are arrays, and the words of an environment of one's own."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from colearn.errors import ConfigError
+from colearn.tasks.pettingzoo import PettingZoo
 from colearn.tasks.pettingzoo.phrasing import written
+
+pettingzoo = pytest.importorskip("pettingzoo", reason="needs the games extra")
+spaces = pytest.importorskip("gymnasium.spaces", reason="needs the games extra")
 
 
 @pytest.mark.parametrize("other", [1.0, 0.125, -1234567.0, 1e-7, np.nan])
@@ -51,3 +56,41 @@ def test_many_numbers_stay_on_one_line():
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_an_empty_array_is_a_pair_of_brackets(shape):
     assert written(np.zeros(shape)) == "[]"
+
+
+class Room(pettingzoo.ParallelEnv):
+    """Two agents, one turn."""
+
+    name: str | None = "room_v3"
+
+    def __init__(self):
+        self.metadata, self.possible_agents = {"name": self.name}, ["a", "b"]
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.possible_agents)
+        return dict.fromkeys(self.agents, "dark"), {}
+
+    def step(self, actions):
+        acted, self.agents = self.agents, []
+        paid, ended = dict.fromkeys(acted, 1.0), dict.fromkeys(acted, True)
+        return {}, paid, ended, dict.fromkeys(acted, False), {}
+
+
+class Unnamed(Room):
+    name = None
+
+
+@pytest.mark.parametrize(("kind", "name"), [("Room", "room_v3"), ("Unnamed", "Unnamed")])
+def test_an_environment_of_ones_own_is_called_what_its_metadata_say(kind, name):
+    task = PettingZoo(env=f"{__name__}:{kind}", parallel=True)
+    state = task.reset(task.items("train")[0], np.random.default_rng(0))
+    assert task.observe(state, "a").startswith(f"You are a in {name}, with b.\n")
+
+
+def test_what_is_no_phrasing_is_told_where_to_import_one():
+    line = "is no Phrasing; derive it from Phrasing of colearn.tasks.pettingzoo.phrasing"
+    with pytest.raises(ConfigError, match=rf"^task\.phrasing: '{__name__}:Room' {line}$"):
+        PettingZoo(phrasing=f"{__name__}:Room")

@@ -8,7 +8,7 @@ import pytest
 
 from colearn.contract import DecPOMDP
 from colearn.contract.types import Outcome
-from colearn.training.evaluation.random_play import random_play_line, random_returns
+from colearn.training.evaluation.random_play import random_play_lines, random_returns
 
 
 class Sums(DecPOMDP[int, int]):
@@ -60,10 +60,10 @@ def test_random_play_sums_the_teams_rewards_over_both_turns() -> None:
     returns = random_returns(Sums())
     assert returns is not None and len(returns) == 20 and set(returns) == {2.0, 3.0, 4.0}
     mean = sum(returns) / 20
-    assert random_play_line(Sums()) == (
+    assert random_play_lines(Sums()) == [
         f"random play: return {mean:.3f} on average, 2.000 to 4.000, in 20 episodes of random "
         "legal actions"
-    )
+    ]
 
 
 def test_of_players_it_is_their_mean_payoff_with_what_is_earned_late() -> None:
@@ -74,7 +74,32 @@ def test_of_players_it_is_their_mean_payoff_with_what_is_earned_late() -> None:
 def test_an_agent_without_a_legal_action_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sums, "legal", None)
     assert random_returns(Sums()) is None
-    assert random_play_line(Sums()).endswith("because the task has no legal_action")
+    [line] = random_play_lines(Sums())
+    assert line.endswith("because the task has no legal_action")
+
+
+class Costs(Sums):
+    """Each turn costs 1: an episode of two turns earns -2."""
+
+    invalid_penalty = 1.0
+
+    def outcome(self, state: int, each: dict[str, float]) -> Outcome[int]:
+        return Outcome(state=state, reward=-1.0, done=state == 2)
+
+
+def test_an_invalid_reply_that_costs_less_than_random_play_is_told() -> None:
+    _, line = random_play_lines(Costs())
+    assert line == (
+        "an invalid reply ends the episode with -1, more than random play earns (-2.000): raise "
+        "task.invalid_penalty"
+    )
+
+
+def test_a_penalty_as_high_as_what_random_play_costs_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Costs, "invalid_penalty", 2.0)
+    assert len(random_play_lines(Costs())) == 1
 
 
 def test_long_episodes_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
