@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from colearn.runs.comparison.launch import _report_progress
 from colearn.runs.comparison.progress import Goal, Lines, RemainingTime, watch
-from colearn.runs.record.tail import Status
+from colearn.runs.record.tail import NotesTail, Status
 from colearn.text.terminal import Terminal
 
 
@@ -121,3 +125,15 @@ def test_a_quiet_process_prints_no_lines(capsys: pytest.CaptureFixture[str]) -> 
     console = Terminal(quiet=True, force_jupyter=False)
     watch(console, {"a-s0": Goal(400)}).started("a-s0", "started")
     assert capsys.readouterr().out == ""
+
+
+def test_a_note_that_names_its_run_is_told_with_the_name_once(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("note: a-s0: collapse since update 2\nnote: a word\n")
+    process: Any = SimpleNamespace(
+        job=SimpleNamespace(name="a-s0"),
+        notes=NotesTail(tmp_path / "log.txt"),
+        tail=SimpleNamespace(advance=lambda: False),
+    )
+    out = io.StringIO()
+    _report_progress(process, Lines(Terminal(file=out), {"a-s0": Goal(400)}, Clock()))
+    assert lines_of(out) == ["a-s0: collapse since update 2", "a-s0: a word"]
