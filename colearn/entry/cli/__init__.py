@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Annotated
 
+import rich
 import typer
 
 import colearn
@@ -158,10 +159,11 @@ def _run(arguments: list[str]) -> None:
 
 
 def _is_commands(stop: SystemExit) -> bool:
-    """Whether a command or typer raised the exception, in contrast to a task, a callback or other
-    code that the config names. Typer ends a command whose output nobody reads any more."""
+    """Whether a command, typer or rich raised the exception, in contrast to a task, a callback or
+    other code that the config names. Typer and rich end a command whose output nobody reads any
+    more."""
     [*_, frame] = traceback.extract_tb(stop.__traceback__)
-    folders = (Path(file).parent for file in (__file__, typer.__file__))
+    folders = (Path(file).parent for file in (__file__, typer.__file__, rich.__file__))
     return any(Path(frame.filename).is_relative_to(folder) for folder in folders)
 
 
