@@ -84,8 +84,13 @@ def train(
 def _settings(config: str | None, out: Path | None, sets: Sequence[str], resume: bool) -> Config:
     from colearn.config import load_config
     from colearn.runs.record import open_run
+    from colearn.runs.record.writer import resume_command
 
     if config is not None:
+        if resume and out is None and Path(config).is_dir():
+            raise ConfigError(
+                f"--out: missing; continue the run with: {resume_command(Path(config))}"
+            )
         loaded = load_config(config, sets)
         os.environ.pop(SECRETS, None)  # programs that the run starts inherit the environment
         return loaded

@@ -14,6 +14,7 @@ from colearn.models.sources import first_change
 from colearn.registry.given import PREFIX
 from colearn.runs.record import ComparisonFolder, ComparisonRecord, Run, RunFolder, Status, read_run
 from colearn.runs.record.difference import value_at
+from colearn.runs.record.writer import resume_command
 from colearn.text.masking import masked, masked_settings
 
 from .settings import Setting, settings_table
@@ -83,6 +84,11 @@ def read_source(path: Path, *, running: bool = False) -> Source:
             steps = run.environment_steps()
             missing.append(Missing(run=run.name, status=status, environment_steps=steps))
     if not runs:
+        if record is None and RunFolder(path).status == "unfinished":
+            raise CheckpointError(
+                f"{path}: the run has not finished; wait for its end, or continue it if it was "
+                f"interrupted: {resume_command(path)}"
+            )
         raise CheckpointError(
             f"{path}: no finished run to report; make some with: colearn compare CONFIG --out DIR"
         )

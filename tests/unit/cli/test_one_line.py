@@ -167,3 +167,13 @@ def test_a_command_that_went_well_ends_with_0(monkeypatch: pytest.MonkeyPatch) -
 def test_the_command_that_continues_a_run_is_one_that_a_shell_takes() -> None:
     told = resume_command(Path("my runs/first"))
     assert told == "colearn train --out 'my runs/first' --resume"
+
+
+def test_a_run_named_without_out_is_answered_with_the_command_that_continues_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colearn", "train", "--resume", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    told = f"error: --out: missing; continue the run with: colearn train --out {tmp_path} --resume"
+    assert capsys.readouterr().err == f"{told}\n"
