@@ -49,6 +49,9 @@ class Endpoints(dict[str, str]):
         super().__init__(agents)
         self.reward, self.end = f"{base}/reward", f"{base}/end"
 
+    def __missing__(self, agent: str) -> str:
+        raise KeyError(f"no agent {agent!r}; task.agents has {', '.join(self)}")
+
 
 class Employer(Protocol):
     """The interface through which workers are registered and receive episodes."""

@@ -284,3 +284,8 @@ def test_a_worker_that_cannot_start_is_given_up_after_three_starts_and_told_thre
     failure = "a worker ended with code 1: no module"
     assert given_up[:3] == [(3, failure), (4, failure), (5, failure)]
     assert capfd.readouterr().err.splitlines() == [f"warning: gateway: {failure}"] * 3
+
+
+def test_the_url_of_an_agent_that_there_is_not_is_refused_with_the_agents_that_there_are() -> None:
+    with pytest.raises(KeyError, match=r"no agent 'tester'; task\.agents has one"):
+        URLS["tester"]
