@@ -22,6 +22,8 @@ _NEAR = 0.05
 _CLEAR = 0.25
 """Share of the range of returns by which a mean return is below the best one if it has fallen."""
 _NO_GRADIENT = 1e-10
+_PAID = "check that a good answer earns a reward (an episode without any counts as 0)"
+"""Remedy before all others if every episode has earned 0."""
 
 
 class Sign(Enum):
@@ -251,7 +253,10 @@ def sentence(found: Finding) -> str:
             f"nothing is learned since update {found.since}: {found.what}; every episode has "
             f"earned {shown(found.mean)}, so the task is solved or out of reach"
         )
-    return f"{line}; first remedy: {found.sign.remedy}"
+    remedy = found.sign.remedy
+    if found.sign is Sign.EQUAL and found.best == found.mean == 0.0:
+        remedy = f"{_PAID}; if it does, {remedy}"
+    return f"{line}; first remedy: {remedy}"
 
 
 def shown(number: float | None) -> str:

@@ -70,6 +70,13 @@ def test_a_run_that_never_earns_anything_else_is_told_as_such(sign):
     assert "so the task is solved or out of reach" in line and sign.remedy in line
 
 
+@pytest.mark.parametrize(("earned", "asked"), [(0.0, True), (0.5, False)])
+def test_the_first_remedy_for_a_run_that_never_earned_is_to_check_that_it_can(earned, asked):
+    flat = ORDINARY | CASES[Sign.EQUAL] | {"return": earned, "best_return": earned}
+    line = sentence(follow([flat] * 10)[-1])
+    assert ("; first remedy: check that a good answer earns a reward" in line) is asked
+
+
 @pytest.mark.parametrize("sign", [Sign.EQUAL, Sign.NO_GRADIENT])
 def test_a_solved_task_is_told_as_solved(sign):
     found = follow([ORDINARY] * 12 + [ORDINARY | CASES[sign] | {"return": 1.0}] * 20)[-1]
