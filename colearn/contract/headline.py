@@ -12,7 +12,7 @@ OWN_METRICS = (
     "return",
     "objective",
     "turns",
-    "truncated",
+    "cut_answers",
     "overflow",
     "tokens_per_turn",
     "response_seconds",

@@ -51,7 +51,7 @@ EVALUATION = {
         "episodes",
     ),
     "turns": Metric("Mean turns of an episode.", "turns"),
-    "truncated": Metric("Episodes in which an answer reached its token limit.", "share", "lower"),
+    "cut_answers": Metric("Answers cut at their token limit.", "share", "lower"),
     "overflow": Metric(
         "Episodes ended early because a history left no room for an answer in its model.",
         "share",

@@ -63,7 +63,7 @@ _OVERHEAD: dict[str, Callable[[RunRecord], float | None]] = {
 
 _NOT_NEGATIVE = dict.fromkeys(("turns", "tokens_per_turn", "response_seconds"), (0.0, None))
 """Ranges of the metrics of every task that are times or counts."""
-_OWN = (*_NOT_NEGATIVE, "truncated", "overflow")
+_OWN = (*_NOT_NEGATIVE, "cut_answers", "overflow")
 
 RETURNS = ("return", "exact_return")
 """Metrics in the same unit as a task's optimum."""

@@ -1,5 +1,5 @@
 """Writes notes on evaluations with unreliable numbers, such as evaluations with a single episode,
-with a single row, or with only truncated answers."""
+with a single row, or with only cut answers."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Evaluation:
     metrics: dict[str, float]
     """`return` (undiscounted, of the team or the players), `objective` (credited return), the
     task's metrics of the final state, `pass@k` if requested, `turns`, `tokens_per_turn` (mean per
-    agent and turn), `truncated` (fraction of episodes with a truncated answer) and
+    agent and turn), `cut_answers` (fraction of answers cut at their token limit) and
     `response_seconds` (per turn, of the slowest agent)."""
     trees: list[Tree[Any]]
 

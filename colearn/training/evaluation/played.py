@@ -107,7 +107,7 @@ def mean_outcomes(
     trees: Sequence[Tree[Any]], pays: frozenset[Paid], credit: Credit
 ) -> dict[str, float]:
     """Computes means over episodes: `return`, `objective`, the task's metrics of the final state,
-    `truncated` and `overflow`. A metric that no episode measured is left out.
+    `cut_answers` and `overflow`. A metric that no episode measured is left out.
 
     Errors: TaskError if the names of the task's metrics change, or if one is a name of this
     library's metrics, of which one value would be lost.
@@ -131,18 +131,20 @@ def mean_outcomes(
         mean = as_reward(mean_scored(as_number(end.metrics[key]) for end in ends))
         if mean is not None:
             metrics[key] = mean
-    metrics["truncated"] = mean_truncated(trees)
+    metrics["cut_answers"] = cut_answers(trees)
     metrics["overflow"] = mean_overflow(trees)
     return metrics
 
 
-def mean_truncated(trees: Sequence[Tree[Any]]) -> float:
-    """Fraction of episodes with an answer truncated at its token limit."""
+def cut_answers(trees: Sequence[Tree[Any]]) -> float:
+    """Fraction of the answers that were cut at their token limit; 0 if nobody has answered."""
     cut = [
-        any(action.finish == "length" for node in tree.nodes for action in node.actions.values())
+        action.finish == "length"
         for tree in trees
+        for node in tree.nodes
+        for action in node.actions.values()
     ]
-    return float(np.mean(cut))
+    return float(np.mean(cut)) if cut else 0.0
 
 
 def mean_overflow(trees: Sequence[Tree[Any]]) -> float:

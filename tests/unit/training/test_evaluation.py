@@ -82,7 +82,7 @@ class Halves(Notes):
         return self.clues[:2] if split == "train" else self.clues[2:]
 
 
-def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> None:
+def test_the_share_of_answers_that_were_cut_at_their_token_limit() -> None:
     class Cut(Seeded):
         def generate(self, requests: Sequence[TokenRequest]) -> Any:
             first, *rest = super().generate(requests)
@@ -91,9 +91,9 @@ def test_overlong_is_the_share_of_episodes_with_an_answer_that_was_cut_off() -> 
                 *rest,
             ]
 
-    assert _evaluated(Seeded()).metrics["truncated"] == 0.0
-    # of three episodes side by side the first request of each turn is the first one's
-    assert _evaluated(Cut()).metrics["truncated"] == 1 / 3
+    assert _evaluated(Seeded()).metrics["cut_answers"] == 0.0
+    # three episodes side by side, two agents: one of six requests of a turn is cut
+    assert _evaluated(Cut()).metrics["cut_answers"] == 1 / 6
 
 
 def test_evaluation_plays_the_split_it_is_told_and_the_test_items_unless_told() -> None:

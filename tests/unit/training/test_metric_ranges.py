@@ -18,8 +18,8 @@ def ranges(name: str, *metrics: str, pays: str = "team", **bounds: Any) -> dict[
 
 
 def test_a_share_is_between_0_and_1_for_the_team_and_an_agent() -> None:
-    known = ranges("harvest", "sold", "luck", "pass@4", "truncated/ada", "turns", "own")
-    assert known == dict.fromkeys(("sold", "pass@4", "truncated/ada"), SHARE)
+    known = ranges("harvest", "sold", "luck", "pass@4", "cut_answers/ada", "turns", "own")
+    assert known == dict.fromkeys(("sold", "pass@4", "cut_answers/ada"), SHARE)
 
 
 @pytest.mark.parametrize(
