@@ -118,6 +118,7 @@ class Environments:
             "COLEARN_LANGGRAPH": ("langgraph", "langchain-openai"),
             "COLEARN_AGENTS_SDK": ("openai-agents",),
             "COLEARN_AG2": ("ag2[openai]<1", "httpx"),
+            "COLEARN_MINI_SWE": ("mini-swe-agent==2.4.6",),
             "COLEARN_VERIFIERS": ("verifiers==0.4.0",),
         }
         variables = {
