@@ -8,8 +8,11 @@ nothing to exchange.
 from __future__ import annotations
 
 import atexit
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -114,6 +117,21 @@ def _grown(grow: Callable[[], Grown]) -> Grown:
 
 def _leave() -> None:
     """Destroys the process group, because its threads could abort the process when the interpreter
-    exits."""
+    exits: a thread needs the GIL to release the tensors of the last operation. Where another
+    library holds the group (DeepSpeed does), its threads stay, but are idle."""
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+    while True:
+        time.sleep(0.001)  # releases the GIL
+        if not _groups_work():
+            return
+
+
+def _groups_work() -> bool:
+    """Whether a thread of a gloo group is running. Only Linux tells."""
+    for thread in Path("/proc/self/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            name, _, state = thread.read_text().partition(") ")
+            if "(pt_gloo" in name and not state.startswith("S"):
+                return True
+    return False
