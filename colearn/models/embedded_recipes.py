@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 
@@ -74,6 +76,9 @@ RECIPES = {
 
 
 def is_embedded(path: str) -> bool:
-    """Whether a model's path is the name of an embedded model, such as `embedded-tiny:1`; the
-    recipe of an unknown size is an error (`embedded_recipe`)."""
-    return path.startswith("embedded")
+    """Whether a model's path is the name of an embedded model, such as `embedded-tiny:1`, or such a
+    name with a typing error; the recipe of an unknown size is an error (`embedded_recipe`)."""
+    if path.startswith("embedded"):
+        return True
+    close = get_close_matches(path.partition(":")[0], RECIPES, cutoff=0.85)
+    return bool(close) and "/" not in path and not Path(path).exists()

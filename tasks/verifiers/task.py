@@ -91,6 +91,10 @@ class Verifiers(Gateway):
             words=words,
         )
 
+    @property
+    def program_field(self) -> str:
+        return "task.env"
+
     def items(self, split: str) -> Sequence[int]:
         """Places of the tasks in the environment's data."""
         if not self._items:

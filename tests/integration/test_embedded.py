@@ -11,6 +11,7 @@ from tiny import Notes
 
 from colearn.errors import ConfigError
 from colearn.models import embedded
+from colearn.models.embedded_recipes import is_embedded
 from colearn.models.load import load_tokenizer
 from colearn.registry import task_class
 
@@ -177,3 +178,14 @@ def test_varied_play_needs_actions_that_can_be_listed():
         ConfigError, match=r"^f: 'embedded-tiny-varied:3' needs a task with action_"
     ):
         embedded.embedded_model(task, "embedded-tiny-varied:3", "f")
+
+
+def test_a_typing_error_is_no_name_of_the_hub_but_a_folder_is_a_folder(tmp_path, monkeypatch):
+    """`embeded-copy` was looked for on the hub, with 22 lines of retries."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("embeded-copy", "embedd-tiny:2", "enbedded-large"):
+        assert is_embedded(name), name
+    for name in ("gpt2", "Qwen/Qwen3-0.6B", "org/embedded-copy", "./embeded-copy", "copy"):
+        assert not is_embedded(name), name
+    (tmp_path / "embeded-copy").mkdir()
+    assert not is_embedded("embeded-copy")

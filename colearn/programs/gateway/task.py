@@ -389,8 +389,14 @@ class Gateway(RecordedTask[Any, State]):
             print(f"warning: gateway: a program failed: {failure}", file=sys.stderr, flush=True)
         if self._failures >= _FAILURES:
             raise TaskError(
-                f"task.gateway: {self._failures} programs in a row failed, the last one: {failure}"
+                f"{self.program_field}: {self._failures} programs in a row failed, the last one: "
+                f"{failure}"
             )
+
+    @property
+    def program_field(self) -> str:
+        """The setting that names the program."""
+        return "task.command" if self.play is None else "task.play"
 
     def _runner(self) -> ProgramRunner:
         return program_runner(self.play, self.command, self.workers, self._opened)
