@@ -188,7 +188,8 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "horizon": "Longest episode in steps.",
         "phrasing": "`module:Class` that replaces the prompts.",
         "team": "The team reward is the mean over agents.",
-        "invalid_penalty": "Penalty of an illegal action, which also ends the episode.",
+        "invalid_penalty": "Penalty of an illegal action, which also ends the episode; a team pays "
+        "it once.",
     },
     "search_extract": _SEARCH,
     "search_loop": _SEARCH,

@@ -31,8 +31,9 @@ class Sign(Enum):
 
     INVALID = (
         "every training episode ends with an invalid action",
-        "lower models.*.learning_rate if actions were valid before; otherwise state the form of a "
-        "valid action in the prompt, or train on examples first (colearn sft)",
+        "if actions were valid before, lower models.*.learning_rate, or raise task.invalid_penalty "
+        "where the task has it and an episode can cost more; otherwise state the form of a valid "
+        "action in the prompt, or train on examples first (colearn sft)",
     )
     CUT = (
         "every answer is cut at its token limit",
