@@ -14,6 +14,7 @@ from pathlib import Path
 import lamp_issues
 
 os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
+os.environ.setdefault("MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT", "1")  # refused once, refused always
 os.environ.setdefault("MSWEA_COST_TRACKING", "ignore_errors")  # no price list has these models
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # and none is downloaded
 
@@ -29,7 +30,7 @@ def work(name: str, url: str, folder: Path, task: str) -> str:
     """Runs an agent in the folder; returns the colour of the lamp after it."""
     model = LitellmTextbasedModel(
         model_name=f"openai/{name}",  # `openai/`: litellm's name for any server of that API
-        model_kwargs={"api_base": url, "api_key": "unused"},
+        model_kwargs={"api_base": url, "api_key": "unused", "max_retries": 0},
         action_regex=rf"\b(?:{'|'.join(lamp_issues.COLOURS)})\b",
     )
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
