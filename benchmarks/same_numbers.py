@@ -52,17 +52,19 @@ Settings = Mapping[str, Any]
 
 
 @cache
-def model(kind: str = "qwen3", merges: bool = False) -> str:
+def model(kind: str = "qwen3", merges: bool = False, seed: int | None = None) -> str:
     """The folder of a tiny model with random weights, the same in every process."""
     from tiny import save_model
 
     folder = tempfile.mkdtemp(prefix="same-numbers-")
-    return save_model(Path(folder), kind, merges=merges, seed=int(merges))
+    seed = int(merges) if seed is None else seed
+    return save_model(Path(folder), kind, merges=merges, seed=seed)
 
 
 def notes(algorithm: str, /, **changes: Any) -> dict[str, Any]:
     """Two iterations of two epochs of minibatches on the tests' text task; `changes` are merged
     into the sections of this config."""
+    teacher = {"teacher": model(seed=2)} if algorithm == "distillation" else {}
     sections: dict[str, Any] = {
         "task": {
             "name": "tiny:Notes",
@@ -72,7 +74,7 @@ def notes(algorithm: str, /, **changes: Any) -> dict[str, Any]:
             "items": 3,
         },
         "algorithm": {"name": algorithm, **({} if algorithm in CRITIC else {"rollout": {"k": 2}})},
-        "models": {"*": {"path": model(), "learning_rate": 1e-3}},
+        "models": {"*": {"path": model(), "learning_rate": 1e-3, **teacher}},
         "agents": {"*": {"sampling": {"max_tokens": 4}}},
         "train": {
             "episodes": 3,
