@@ -197,6 +197,7 @@ PUBLIC = (
     "colearn.exact.exact_value",
     "colearn.exact.histories",
     "colearn.exact.search",
+    "colearn.tasks.pettingzoo.phrasing",
     "colearn.tasks.search.question",
     "colearn.contract.testing",
     "colearn.programs.workflow.tools",

@@ -13,6 +13,8 @@ from colearn.errors import ConfigError, TaskError
 from colearn.registry.own_code import own_function
 from colearn.text.plain_data import in_order
 
+__all__ = ["Phrasing", "written"]
+
 WAYS = ("Rock", "Paper", "Scissors", "Spock", "Lizard")
 """PettingZoo's names of the first choices, in its order."""
 
