@@ -28,6 +28,9 @@ PROGRAMS = {
     "pairs_ag2": "COLEARN_AG2",
     "coder_mini_swe": "COLEARN_MINI_SWE",
 }
+MODELS = {"coder_mini_swe": "embedded-copy:1"}
+"""Models of other weights, where those of the config answer all items alike if they are greedy, so
+that their score says nothing of what they were asked."""
 SETTINGS = {
     "agents": {"*": {"sampling": {"max_tokens": 24, "temperature": 1e-4}}},
     "evaluation": {"every": 1, "episodes": None, "repeats": 1, "greedy": True},
@@ -93,7 +96,7 @@ def python_of(variable: str) -> str:
 def scores(config: str, runs: str, player: Sequence[str], tmp_path: Path) -> tuple[str, str]:
     """What the agents of a run score in it, and what they score at their servers."""
     colearn = (sys.executable, "-m", "colearn")
-    sets = [runs]
+    sets = [runs, *(f"models.*.path={model}" for name, model in MODELS.items() if name == config)]
     for section, values in SETTINGS.items():
         for key, value in values.items():
             sets.append(f"{section}.{key}={json.dumps(value)}")
