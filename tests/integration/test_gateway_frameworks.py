@@ -42,17 +42,17 @@ PLAY = """
 import asyncio, json, sys
 sys.path[:0] = [sys.argv[1], "."]
 from worker import open_env, play
-env = open_env({"env": "lamps_verifiers", "settings": {}})
+env = open_env({"env": sys.argv[4], "settings": {}})
 tasks = list(env.taskset)
 
 async def main(urls, held_out):
     async with env.serving():
-        paid = [(await play(env, tasks[item], urls))["agent"] for item in held_out]
+        paid = [(await play(env, tasks[item], urls))[sys.argv[5]] for item in held_out]
     print(f"{sum(paid) / len(paid):.3f} on {len(paid)} held-out items")
 
 asyncio.run(main(json.loads(sys.argv[3]), json.loads(sys.argv[2])))
 """
-"""Plays held-out items of the lamps with the agents at the URLs given."""
+"""Plays held-out items of an environment with the agents at the URLs; prints a role's score."""
 
 pytestmark = pytest.mark.frameworks
 
@@ -77,12 +77,20 @@ def test_a_program_scores_at_colearn_serve_what_it_scored_in_training(program, t
     assert served == trained
 
 
-def test_an_environment_scores_at_colearn_serve_what_it_scored_in_training(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("program", "role", "score"),
+    [("lamps_verifiers", "agent", "return"), ("pair_verifiers", "seeker", "return/seeker")],
+)
+def test_an_environment_scores_at_colearn_serve_what_it_scored_in_training(
+    program, role, score, tmp_path, monkeypatch
+):
     python = python_of("COLEARN_VERIFIERS")
     monkeypatch.chdir(EXAMPLES)
-    held_out = list(Verifiers("lamps_verifiers", python=python).items("test"))
+    held_out = list(Verifiers(program, python=python).items("test"))
     player = (python, "-c", PLAY, str(WORKER.parent), json.dumps(held_out))
-    trained, served = scores("lamps_verifiers", f"task.python={python}", player, tmp_path)
+    trained, served = scores(
+        program, f"task.python={python}", player, tmp_path, (program, role), score
+    )
     assert served == trained
 
 
@@ -93,7 +101,14 @@ def python_of(variable: str) -> str:
     return python
 
 
-def scores(config: str, runs: str, player: Sequence[str], tmp_path: Path) -> tuple[str, str]:
+def scores(
+    config: str,
+    runs: str,
+    player: Sequence[str],
+    tmp_path: Path,
+    more: Sequence[str] = (),
+    score: str = "return",
+) -> tuple[str, str]:
     """What the agents of a run score in it, and what they score at their servers."""
     colearn = (sys.executable, "-m", "colearn")
     sets = [runs, *(f"models.*.path={model}" for name, model in MODELS.items() if name == config)]
@@ -112,6 +127,6 @@ def scores(config: str, runs: str, player: Sequence[str], tmp_path: Path) -> tup
             if folder.is_dir()
         }
         urls = {name: f"{server.url}/v1" for name, server in servers.items()}
-        told = run(*player, json.dumps(urls))
+        told = run(*player, json.dumps(urls), *more)
     # AG2 prints the end of each chat, too
-    return f"{record['last']['return']:.3f}", told.splitlines()[-1].split()[0]
+    return f"{record['last'][score]:.3f}", told.splitlines()[-1].split()[0]
