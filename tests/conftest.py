@@ -40,7 +40,7 @@ NOT_FAST = {
     f"test_{name}.py"
     for name in (
         *("adapted_experts", "adapter_folders", "adapter_layers", "base_revisions"),
-        *("content_bytes", "damaged_models", "export_template", "flex_attention"),
+        *("content_bytes", "damaged_models", "flex_attention"),
         *("hostile_inputs", "masking", "paper_settings", "prefix_space", "reasoning", "registry"),
         *("remote_agent", "result_html", "serve_text", "server_link", "server_process"),
         *("tabular_evaluate", "tabular_search"),
