@@ -188,8 +188,8 @@ class Client:
     async def first_token(
         self, text: str, session: str, **asked: Any
     ) -> tuple[float, dict[str, Any]]:
-        """Seconds until the first token's chunk, and the usage."""
-        asked |= {"stream": True, "stream_options": {"include_usage": True}, "logprobs": True}
+        """Seconds until the first chunk with text, and the usage."""
+        asked |= {"stream": True, "stream_options": {"include_usage": True}}
         body = _body(text, session, asked)
         reader, writer = await self._connection()
         started = time.perf_counter()
@@ -199,7 +199,7 @@ class Client:
             if line.startswith(b"data: "):
                 chunk = json.loads(line[6:])
                 usage = chunk.get("usage") or usage
-                if first is None and chunk["choices"] and chunk["choices"][0]["logprobs"]:
+                if first is None and any(c["delta"].get("content") for c in chunk["choices"]):
                     first = time.perf_counter() - started
         while (await reader.readline()).strip() != b"0":
             pass
