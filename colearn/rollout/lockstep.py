@@ -141,7 +141,7 @@ def _answers(requests: Sequence[ActionRequest]) -> tuple[list[list[TokenAnswer]]
             return [one for each in threads.map(generate, places.values()) for one in each]
 
     if not others:
-        return answers, max(of_engines(), default=0.0)
+        return answers, _slowest(of_engines())
     caller = CallingThread()
 
     async def all_players() -> tuple[list[float], list[list[TokenAnswer]]]:
@@ -152,7 +152,12 @@ def _answers(requests: Sequence[ActionRequest]) -> tuple[list[list[TokenAnswer]]
     for number, given in zip(others, of_others, strict=True):
         answers[number] = given
         seconds += [answer.seconds for answer in given]
-    return answers, max(seconds, default=0.0)
+    return answers, _slowest(seconds)
+
+
+def _slowest(seconds: Sequence[float]) -> float:
+    """The time of a turn whose players act beside each other."""
+    return max(seconds, default=0.0)
 
 
 def _generated(batch: Sequence[_Asked]) -> list[list[TokenAnswer]]:
