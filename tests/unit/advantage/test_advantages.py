@@ -330,11 +330,12 @@ def test_a_group_is_the_siblings_of_one_history_not_of_one_turn():
     assert alone[0] == advantages, "other episodes do not enter"
 
 
-def test_turns_weigh_alike_by_the_probability_of_the_path():
+@pytest.mark.parametrize("part", [GroupMean, RawReturn])
+def test_turns_weigh_alike_by_the_probability_of_the_path(part):
     # paths 1/2 1/2 1/4 1/4 1/4 1/4, mean 1/3: the sum over a turn is 3 at both turns
     [weights] = path_weights([FORK])
     assert weights == pytest.approx([0.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
-    plain, even = GroupMean()(credited([FORK]))[0], GroupMean(equal_turns=True)(credited([FORK]))[0]
+    plain, even = part()(credited([FORK]))[0], part(equal_turns=True)(credited([FORK]))[0]
     weights = path_weights([FORK])[0][1:]
     assert of(even) == pytest.approx([w * a for w, a in zip(weights, of(plain), strict=True)])
 
