@@ -64,8 +64,8 @@ PACKAGES: dict[str, tuple[str, str]] = {
     ),
     "rollout": (
         "rollout",
-        "unit/rollout unit/advantage unit/tasks/test_misbehaving_tasks.py "
-        "unit/test_odd_user_code.py "
+        "unit/rollout unit/agents unit/cast unit/advantage unit/tasks/test_misbehaving_tasks.py "
+        "unit/test_odd_user_code.py unit/test_reasoning.py "
         "contract/test_check_task.py integration/test_free_order.py integration/test_overflow.py",
     ),
     "engines": (
