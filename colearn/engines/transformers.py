@@ -179,10 +179,11 @@ def _copied(base: Base, device: torch.device | None) -> Base:
             copied.adapters.append(name)
         theirs = base.causal.parameters()
         for own, weight in zip(copied.causal.parameters(), theirs, strict=True):
-            own.data = weight.detach().clone()
-        buffers = dict(base.causal.named_buffers())
-        for name, buffer in copied.causal.named_buffers():
-            buffer.copy_(buffers[name])
+            own.data = own.data.to(weight.dtype)
+        with torch.no_grad():
+            tensors = base.causal.state_dict()
+            for name, tensor in copied.causal.state_dict().items():
+                tensor.copy_(tensors[name])
     copied.model.eval()
     copied.to(base.device)
     copied.model.requires_grad_(False)
