@@ -180,8 +180,8 @@ def _play(
         episodes.append([turns for agent in contexts.values() for turns in agent if turns])
     if not any(episodes):
         raise ConfigError(
-            f"{field}: '{model}' is warm-started on the task's episodes, but no agent acts in "
-            f"{recipe.episodes} of them; correct the task, or give a model's folder or hub name"
+            f"{field}: '{model}' is warm-started on the task's episodes, but no agent acts in any "
+            f"of {recipe.episodes}; correct the task, or give a model's folder or hub name"
         )
     return episodes, sorted(information)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -15,6 +15,19 @@ _INVALID = ("invalid", "illegal", "malformed")
 """Metrics of tasks for an episode that ends with an action that the task rejects."""
 _LEGAL = "legal"
 """Metric of tasks for an episode without a rejected action."""
+
+
+def cut_answers(trees: Sequence[Tree[Any]], agents: Collection[str] | None = None) -> float | None:
+    """Fraction of the answers of `agents` (None: of all) that were cut at their token limit; None
+    without an answer."""
+    cut = [
+        action.finish == "length"
+        for tree in trees
+        for node in tree.nodes
+        for agent, action in node.actions.items()
+        if agents is None or agent in agents
+    ]
+    return sum(cut) / len(cut) if cut else None
 
 
 def collapse_metrics(
@@ -29,15 +42,9 @@ def collapse_metrics(
     known = [value for tree in trees for value in _branch_returns(tree, pays)]
     if known:
         metrics["best_return"] = max(known)
-    cut = [
-        action.finish == "length"
-        for tree in trees
-        for node in tree.nodes
-        for agent, action in node.actions.items()
-        if agent in models
-    ]
-    if cut:
-        metrics["cut_answers"] = sum(cut) / len(cut)
+    cut = cut_answers(trees, models)
+    if cut is not None:
+        metrics["cut_answers"] = cut
     ends = [node.metrics for tree in trees for node in tree.nodes if node.metrics]
     rejected = [invalid for end in ends if (invalid := _rejected(end)) is not None]
     if rejected:

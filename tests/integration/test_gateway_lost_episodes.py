@@ -89,7 +89,7 @@ def test_a_warm_start_leaves_out_the_programs_that_ask_nobody(tmp_path, monkeypa
 def test_a_warm_start_on_programs_that_ask_nobody_is_one_line(tmp_path, monkeypatch, make):
     monkeypatch.setenv("COLEARN_CACHE", str(tmp_path))
     with pytest.raises(
-        ConfigError, match=r"^models\.\*\.path: .* no agent acts in \d+ of them; correct"
+        ConfigError, match=r"^models\.\*\.path: .* no agent acts in any of \d+; correct"
     ) as error:
         make(gateway("quiet"), "embedded-tiny", "models.*.path")
     assert "\n" not in str(error.value)

@@ -18,6 +18,7 @@ from colearn.errors import TaskError
 from colearn.methods.credit.payoff import Payoff
 from colearn.methods.credit.shared_reward import SharedReward
 from colearn.runs.record.metric_names import EVALUATION, agent_name
+from colearn.training.collapse_metrics import cut_answers
 
 _FAILED = "failed"
 """Name of the metric with which a task that runs programs reports a failed program."""
@@ -131,20 +132,9 @@ def mean_outcomes(
         mean = as_reward(mean_scored(as_number(end.metrics[key]) for end in ends))
         if mean is not None:
             metrics[key] = mean
-    metrics["cut_answers"] = cut_answers(trees)
+    metrics["cut_answers"] = cut_answers(trees) or 0.0
     metrics["overflow"] = mean_overflow(trees)
     return metrics
-
-
-def cut_answers(trees: Sequence[Tree[Any]]) -> float:
-    """Fraction of the answers that were cut at their token limit; 0 if nobody has answered."""
-    cut = [
-        action.finish == "length"
-        for tree in trees
-        for node in tree.nodes
-        for action in node.actions.values()
-    ]
-    return float(np.mean(cut)) if cut else 0.0
 
 
 def mean_overflow(trees: Sequence[Tree[Any]]) -> float:
