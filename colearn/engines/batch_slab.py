@@ -50,6 +50,8 @@ class Slab:
     """
 
     is_compileable = False
+    branches = 1
+    """Number of rows that share one row of the tensors."""
 
     def __init__(
         self, rows: int, capacity: int, device: torch.device, room: int | None = None
@@ -228,6 +230,11 @@ class Slab:
         """Return the current index of a `CachedRow`'s row."""
         return row if self._places is None else self._places[row]
 
+    def located(self, rows: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows and slots of the tensors in which cached positions are stored: number `numbers`
+        [N, T] of each of the rows `rows` [N, 1]."""
+        return rows, numbers
+
     def handed_out(self, places: Sequence[int]) -> list[CachedRow]:
         """Return the cache locations of the histories in the rows `places`."""
         return [CachedRow(self, row, self.lengths[row], self.offsets[row]) for row in places]
@@ -296,7 +303,7 @@ def gather(
         # a short copy repeats its last slot
         steps = torch.arange(max(count for *_, count in copies), device=device)
         steps = steps.minimum(counts[:, None] - 1)
-        places, from_slots = from_rows[:, None], first[:, None] + steps
+        places, from_slots = old.located(from_rows[:, None], first[:, None] + steps)
         for olds, news in ((old.keys, slab.keys), (old.values, slab.values)):
             for layer, cached in enumerate(olds):
                 if layer == len(news):

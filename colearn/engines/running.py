@@ -11,6 +11,7 @@ from torch import Tensor
 from colearn.models.base import Base
 
 from .batch_slab import BLOCK, CachedRow, Slab
+from .branched_slab import BranchedSlab, branches
 from .job import DecodingRow
 from .step_graphs import StepGraphs
 
@@ -61,8 +62,7 @@ class Running:
         fork. `source` must not be used afterwards."""
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
-            used = max(source.lengths)
-            self._slab = source.select(owners, used, used + reserve) if forks else source
+            self._slab = self._forked(source, owners, rows, reserve) if forks else source
             self._places, self._adapters, self._visible = [], [], []
             first = 0
         else:
@@ -82,6 +82,16 @@ class Running:
         self._visible += [row.job.request.history.visible_from for row in rows]
         self._held = self._on_device(self._places) if self._gaps else None
         self._sees = None
+
+    def _forked(
+        self, source: Slab, owners: Sequence[int], rows: Sequence[DecodingRow], reserve: int
+    ) -> Slab:
+        if self._in_place and not self._records and all(row.job.keeps for row in rows):
+            each = branches(source, owners, reserve)
+            if each > 1:
+                return BranchedSlab(source, each, reserve)
+        used = max(source.lengths)
+        return source.select(owners, used, used + reserve)
 
     def cached(self, numbers: Sequence[int]) -> list[CachedRow]:
         """Return the cache locations of rows. If the rows do not stay in the slab, the locations
@@ -153,10 +163,10 @@ class Running:
             if self._graphs is None:
                 self._graphs = StepGraphs(self.base)
             return self._graphs.hidden(self._slab, ids, sees, self._adapters, self._used)
-        slab = self._slab
+        slab, each = self._slab, self._slab.branches
         positions = slab.begin(1, self._used)
-        mask = slab.mask(positions, sees)
-        with self.base.using(self._adapters), self.base.packed():
+        mask, ids = slab.mask(positions, sees), ids.view(-1, each)
+        with self.base.using(self._adapters[::each]), self.base.packed():
             hidden = self.base.hidden(ids, position_ids=positions, mask=mask, cache=slab)
         return hidden.flatten(0, 1)
 

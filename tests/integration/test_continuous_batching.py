@@ -140,6 +140,18 @@ def test_a_request_joins_forks_beside_a_row_that_has_ended_and_is_held(
         check_same(arrivals.answers[number], alone(generator, request))
 
 
+def test_a_request_joins_forks_that_share_their_history(
+    generator: TransformersEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = asked(20, 20, seeds=(1, 2, 3, 4)), asked(30, 5)
+    copies = [alone(generator, request) for request in requests]
+    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
+    arrivals = Later(generator, at(0, requests[0]), at(8, requests[1]))
+    arrivals.run()
+    for number, expected in enumerate(copies):
+        check_same(arrivals.answers[number], expected)
+
+
 def test_a_history_goes_on_in_the_batch_in_which_it_began(
     generator: TransformersEngine,
 ) -> None:

@@ -38,6 +38,7 @@ from updates import new_updater
 
 from colearn.contract import Sampling
 from colearn.contract.types import Action
+from colearn.engines.branched_slab import BranchedSlab
 from colearn.engines.transformers import TransformersEngine
 from colearn.errors import ConfigError
 from colearn.methods.loss.policy_gradient import PolicyGradient
@@ -68,7 +69,30 @@ def test_generator_and_teacher_forcing_give_the_same_logprobs(kind, shape):
     assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
 
 
-def test_forks_in_half_precision_have_the_same_logprobs_but_for_one_rounding():
+@pytest.fixture
+def branched(monkeypatch):
+    """Lets all forks share their history; a list of the masks of such forks."""
+    monkeypatch.setattr("colearn.engines.branched_slab.LEAST", 0)
+    monkeypatch.setattr("colearn.engines.branched_slab.WASTE", 10**9)
+    masks, before = [], BranchedSlab.mask
+
+    def mask(self, *given):
+        masks.append(before(self, *given))
+        return masks[-1]
+
+    monkeypatch.setattr(BranchedSlab, "mask", mask)
+    return masks
+
+
+@pytest.mark.parametrize("kind", [*ARCHITECTURES, "mistral"])
+@pytest.mark.parametrize("shape", [KaryTree(3), Cross(2)], ids=["tree", "cross"])
+def test_forks_that_share_their_history_have_the_same_logprobs(kind, shape, branched):
+    team = cast(kind=kind)
+    assert worst(team, play(Notes(ends=True, items=5), team, shape)) < CLOSE
+    assert branched
+
+
+def test_forks_in_half_precision_have_the_same_logprobs_but_for_one_rounding(branched):
     """Processors round differently, by one step of bfloat16 at the size of a number."""
     team = cast()
     for base in team.bases.values():
@@ -78,6 +102,7 @@ def test_forks_in_half_precision_have_the_same_logprobs_but_for_one_rounding():
     largest = max(abs(value) for part in played for values in part.values() for value in values)
     step = 2.0 ** (math.floor(math.log2(largest)) - 7)
     assert worst(team, trees) < step < 0.1
+    assert not branched  # 0.03 if they share their history
 
 
 def test_packed_weights_give_the_same_logprobs_and_are_never_those_of_before_an_update(monkeypatch):
