@@ -145,6 +145,8 @@ class RowBatch:
     mark_places: Tensor | None
     """[M] index of each mark among the M' marks of the distinct rows; None if all rows are
     distinct."""
+    read: Tensor
+    """[P] positions whose hidden states are read, as unique indices into the flattened [B, T]."""
     rows: tuple[Row, ...]
     _fields: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 

@@ -19,7 +19,7 @@ from colearn.errors import ConfigError
 from .adapters import Adapted
 from .device_layers import DeviceLayers, RowMasks
 from .flex import FlexMask, too_large
-from .lean_layers import LARGE, Lean, kept_inputs, lean_layers
+from .lean_layers import LARGE, Lean, kept_inputs, lean_layers, of_read_positions
 from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
@@ -97,12 +97,14 @@ class Base(Adapted):
         mask: Tensor | Visibility | None = None,
         cache: Any = None,
         checkpointing: bool = False,
+        read: Tensor | None = None,
     ) -> Tensor:
         """Compute the last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's
         keys, or the attention pattern of packed trees. `checkpointing` recomputes activations in
-        backward.
+        backward. `read`: unique indices into the flattened [B, T]; the hidden states at all other
+        positions may be undefined.
         """
-        lean = self._keeping_inputs(input_ids.numel(), checkpointing)
+        lean = self._keeping_inputs(input_ids.numel(), checkpointing, read)
         with self.autocast(), lean, self._recomputing(checkpointing):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
@@ -153,14 +155,24 @@ class Base(Adapted):
         """Free the copies made by `packed`."""
         self._packed = self._device_layers = None
 
-    def _keeping_inputs(self, positions: int, checkpointing: bool) -> AbstractContextManager[None]:
-        """Context in which norms and MLPs save only their inputs for the backward pass. This
-        context has no effect with activation checkpointing, because whole layers then save only
-        their inputs."""
+    @property
+    def _last(self) -> Sequence[torch.nn.Module]:
+        """Modules of the last layer that are computed only at the positions that are read."""
+        layers = getattr(self._causal.get_decoder(), "layers", ())
+        last = layers[self.config.num_hidden_layers - 1] if layers else None
+        return of_read_positions(last, self._lean)
+
+    def _keeping_inputs(
+        self, positions: int, checkpointing: bool, read: Tensor | None
+    ) -> AbstractContextManager[None]:
+        """Context in which norms and MLPs save only their inputs for the backward pass, and parts
+        of the last layer are computed only at the positions `read`; the latter also without a
+        gradient, so that old log-probabilities are those of the training pass. This context has no
+        effect with activation checkpointing, because whole layers then save only their inputs."""
         small = positions * self.config.hidden_size < LARGE
-        if small or checkpointing or not torch.is_grad_enabled():
+        if small or checkpointing:
             return nullcontext()
-        return kept_inputs(self._lean)
+        return kept_inputs(self._lean if torch.is_grad_enabled() else (), self._last, read)
 
     def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):

@@ -40,15 +40,45 @@ def lean_layers(model: nn.Module) -> Lean:
 
 
 @contextmanager
-def kept_inputs(layers: Lean) -> Iterator[None]:
-    """Context in which forward passes store fewer activations."""
-    for module, forward in layers:
+def kept_inputs(
+    layers: Lean, last: Sequence[nn.Module] = (), read: Tensor | None = None
+) -> Iterator[None]:
+    """Context in which forward passes store fewer activations. `read` are the positions whose final
+    hidden states are needed, as unique indices into the flattened [B, T] (None: all positions). The
+    modules in `last`, which belong to the last layer, are then computed only at these positions;
+    their output is 0 elsewhere."""
+    forwards = dict(layers)
+    if read is not None:
+        forwards |= {
+            layer: partial(_at, read, forwards.get(layer, layer.forward)) for layer in last
+        }
+    for module, forward in forwards.items():
         module.__dict__["forward"] = forward
     try:
         yield
     finally:
-        for module, _ in layers:
+        for module in forwards:
             del module.__dict__["forward"]
+
+
+def of_read_positions(layer: nn.Module | None, layers: Lean) -> list[nn.Module]:
+    """The modules of a last layer whose output is needed only at the positions that are read: the
+    MLP, the queries and the output of the attention, but not its keys and values. The list is empty
+    unless `layers` contains the MLP."""
+    mlp, attention = (getattr(layer, name, None) for name in ("mlp", "self_attn"))
+    if mlp not in dict(layers):
+        return []
+    modules = (mlp, *(getattr(attention, name, None) for name in ("q_proj", "o_proj")))
+    return [module for module in modules if isinstance(module, nn.Module)]
+
+
+def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
+    """Apply `forward` at the positions `read` of states [B, T, D]; 0 at all other positions. The
+    width and the dtype are those of the output: attention may be wider than the model."""
+    flat = states.flatten(0, 1)
+    output = forward(flat[read])
+    result = output.new_zeros(len(flat), output.shape[-1]).index_copy(0, read, output)
+    return result.view(*states.shape[:-1], -1)
 
 
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:

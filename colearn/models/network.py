@@ -89,6 +89,7 @@ class Network(nn.Module):
                 position_ids=batch.position_ids if batch.mask is not None else None,
                 mask=batch.mask,
                 checkpointing=self.checkpointing,
+                read=batch.read,
             )
         states = hidden[batch.token_rows, batch.token_columns]
         values = hidden.new_zeros(0, dtype=torch.float32)

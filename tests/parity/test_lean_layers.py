@@ -6,7 +6,7 @@ import pytest
 import torch
 from local_learners import relative
 from test_tree_attention import rows_of
-from tiny import tiny_model
+from tiny import SIZES, tiny_model
 
 from colearn.config import LoRASettings
 from colearn.models import base as base_module
@@ -17,6 +17,7 @@ from colearn.training.learners.batch import make_batch
 
 CPU = torch.device("cpu")
 KINDS = ["llama", "qwen3", "gemma3", "mistral"]
+CASES = [("llama", True), ("qwen3", False), ("gemma3", True), ("mistral", False)]
 
 
 def passed(network, monkeypatch, least):
@@ -54,11 +55,61 @@ def test_all_norms_and_mlps_of_the_architecture_are_found(kind):
 def test_outputs_are_bit_for_bit_the_same_and_gradients_to_rounding(kind, case, monkeypatch):
     compute = torch.bfloat16 if case == "bfloat16" else torch.float32
     network = network_of(kind, compute, adapter=case == "adapter")
+    # fewer rows in a product change its last bits
+    monkeypatch.setattr(base_module, "of_read_positions", lambda *_: [])
     plain, expected = passed(network, monkeypatch, float("inf"))
     lean, gradients = passed(network, monkeypatch, 0)
     assert torch.equal(plain, lean)
     assert gradients.keys() == expected.keys()
     assert relative(expected, gradients) < (1e-2 if case == "bfloat16" else 1e-5)
+
+
+@pytest.mark.parametrize(("kind", "training"), [("llama", True), ("gemma3", False)])
+@pytest.mark.parametrize("name", ["mlp", "self_attn.q_proj", "self_attn.o_proj"])
+def test_the_last_layer_computes_the_read_positions_only(kind, name, training, monkeypatch):
+    """Without a gradient, too: old log-probabilities then have the last bits of the training
+    pass."""
+    network, counts = network_of(kind), []
+    for layer in network.base.causal.model.layers:
+        layer.get_submodule(name).register_forward_hook(
+            lambda _, inputs, output: counts.append(int(output.ne(0).any(-1).sum()))
+        )
+    monkeypatch.setattr(base_module, "LARGE", 0)
+    batch = make_batch(rows_of("rows of other shapes"), CPU)
+    with torch.set_grad_enabled(training):
+        network(batch)
+    places = [*zip(batch.token_rows.tolist(), batch.token_columns.tolist(), strict=True)]
+    assert len(set(places)) < len(places), "siblings are predicted from the same token"
+    assert counts[-1] == len(set(places)) < counts[0]
+
+
+@pytest.mark.parametrize(("kind", "adapter"), CASES)
+def test_where_the_last_layer_is_not_read_it_has_no_effect(kind, adapter, monkeypatch):
+    network = network_of(kind, adapter=adapter).double()
+    whole, expected = passed(network, monkeypatch, float("inf"))
+    cut, gradients = passed(network, monkeypatch, 0)
+    torch.testing.assert_close(cut, whole, rtol=1e-6, atol=1e-6)
+    assert gradients.keys() == expected.keys()
+    assert relative(expected, gradients) < 1e-6
+
+
+@pytest.mark.parametrize(("kind", "adapter"), CASES)
+def test_attention_may_be_wider_than_the_model(kind, adapter, monkeypatch):
+    """As in Qwen3-0.6B, Gemma 3 1B and Mistral Nemo: here 4 heads of 16 in a model of 32."""
+    monkeypatch.setitem(SIZES, "head_dim", 16)
+    network = network_of(kind, adapter=adapter).double()
+    whole, expected = passed(network, monkeypatch, float("inf"))
+    cut, gradients = passed(network, monkeypatch, 0)
+    torch.testing.assert_close(cut, whole, rtol=1e-6, atol=1e-6)
+    assert relative(expected, gradients) < 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_positions_are_computed_in_the_precision_of_the_others(kind, monkeypatch):
+    network = network_of(kind, torch.bfloat16, adapter=True)
+    whole, _ = passed(network, monkeypatch, float("inf"))
+    cut, _ = passed(network, monkeypatch, 0)
+    torch.testing.assert_close(cut, whole, rtol=0, atol=1e-5)
 
 
 def bytes_kept(module, inputs, lean):

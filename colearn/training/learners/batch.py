@@ -59,6 +59,13 @@ def make_batch(rows: Sequence[Row], device: torch.device) -> RowBatch:
         mark_columns += [mark.index for mark in row.marks]
         first_tokens.append(len(token_ids))
         first_marks.append(len(mark_rows))
+    read_positions = {
+        number * width + column
+        for number, column in (
+            *zip(token_rows, token_columns, strict=True),
+            *zip(mark_rows, mark_columns, strict=True),
+        )
+    }
     action_of: list[int] = []
     token_places: list[int] = []
     mark_places: list[int] = []
@@ -91,6 +98,7 @@ def make_batch(rows: Sequence[Row], device: torch.device) -> RowBatch:
         mark_rows=integers(mark_rows),
         mark_columns=integers(mark_columns),
         mark_places=integers(mark_places) if repeated else None,
+        read=integers(sorted(read_positions)),
         rows=tuple(all_rows),
     )
 

@@ -133,7 +133,8 @@ def test_an_update_takes_the_time_of_its_products(estimated: Any) -> None:
     keep_speed(CPU, speed(products=1e9))
     one = estimated("train.token_budget=100000", **TRAINED)
     tokens = sum(total.tokens for total in one.steps.updates.values())
-    # forward and backward are three passes of 2 FLOPs per token and weight; the head comes on top
+    # forward and backward are three passes of 2 FLOPs per token and weight; the last of the two
+    # layers runs only at the positions that are read, and the head comes on top
     body = 3 * 2 * tokens * BODY / 1e9
     # two products of 2 FLOPs for each pair of positions, channel and layer, and five backward
     width = max(len(row.tokens) for _, work in one.place.updates.values() for row in work.largest)
