@@ -1,30 +1,29 @@
-"""The tables and the figure of benchmarks/optima.py, from its runs."""
+"""The tables of benchmarks/optima.py, from its runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-from _optima_problems import METHODS, PROBLEMS, VARIANTS, references
-from matplotlib.figure import Figure
+from _optima_problems import CLASSICS, METHODS, PROBLEMS, VARIANTS, references
 
-from colearn.runs.over_seeds import MeanEstimate, estimate, mean_band
-from colearn.runs.report.curves import colour
+from colearn.runs.over_seeds import MeanEstimate, estimate
 
-REFERENCES = {"optimum": "-", "memoryless": "-.", "open_loop": ":"}
-"""With their lines."""
 SHARE = 0.9
 """Of the optimum: what the table of joint actions counts up to."""
+GROUPS = 5
+"""Of the table of classics: a group keeps the best of the teams whose seeds are alike modulo it."""
 Runs = Sequence[Mapping[str, Any]]
 Known = Mapping[str, Mapping[str, float]]
 
 
 def write_report(runs: Runs, out: Path | None) -> str:
-    """The markdown tables; with `out` also table.md, curves.png and references.json in it."""
+    """The markdown tables; with `out` also table.md and references.json in it."""
     played = {run["problem"] for run in runs}
     known = {name: references(PROBLEMS[name]) for name in PROBLEMS if name in played}
     recipe = [run for run in runs if run["variant"] == "recipe"]
@@ -35,6 +34,7 @@ def write_report(runs: Runs, out: Path | None) -> str:
             _value_table(recipe, known, "greedy", "curve_greedy"),
             _reaching_table(runs, known),
             *(table for table in [_explained_table(recipe, known)] if table),
+            *(table for table in [_kept_table(recipe, known)] if table),
             *(table for problem in known if (table := _variant_table(runs, known, problem))),
         ]
     ).strip()
@@ -42,7 +42,6 @@ def write_report(runs: Runs, out: Path | None) -> str:
         out.mkdir(parents=True, exist_ok=True)
         (out / "references.json").write_text(json.dumps(known, indent=1) + "\n")
         (out / "table.md").write_text(text + "\n")
-        _draw(runs, known).savefig(out / "curves.png", dpi=110)
     return text
 
 
@@ -93,7 +92,9 @@ def _cell(summary: MeanEstimate | None, optimum: float) -> str:
     if summary is None:
         return ""
     low_high = "" if summary.low is None else f" [{summary.low:.2f}, {summary.high:.2f}]"
-    return f"{summary.mean:.2f}{low_high} {100 * summary.mean / optimum:.1f}%, {summary.seeds}"
+    return (
+        f"{summary.mean:.2f}{low_high} {100 * share(summary.mean, optimum):.1f}%, {summary.seeds}"
+    )
 
 
 def _reaching_table(runs: Runs, known: Known) -> str:
@@ -107,7 +108,7 @@ def _reaching_table(runs: Runs, known: Known) -> str:
                     (run["curve_steps"], run["curve_values"])
                     for run in _of(runs, method, problem, variant)
                 ]
-                cells.append(_reached(curves, SHARE * reference["optimum"]))
+                cells.append(_reached(curves, _level(reference["optimum"])))
             if any(cells):
                 rows.append([f"{method}, {variant}", *cells])
     return _table([f"joint actions until {SHARE:.0%}, median (seeds that got there)", *known], rows)
@@ -144,6 +145,48 @@ def _explained_table(runs: Runs, known: Known) -> str:
     return _table([title, *known], rows) if rows else ""
 
 
+def _kept_table(runs: Runs, known: Known) -> str:
+    """The classics by group: its first team, and the best of all its teams."""
+    rows = []
+    for method, problem in product(_methods(runs), CLASSICS):
+        ends = {run["seed"]: run["curve_values"][-1] for run in _of(runs, method, problem)}
+        optimum, floor = (known.get(problem, {}).get(key, 0.0) for key in ("optimum", "uniform"))
+        whole = len(ends) // GROUPS if set(range(len(ends))) == set(ends) else 0
+        for teams in sorted({min(whole, 1), whole} - {0}):
+            values = [max(ends[g + GROUPS * n] for n in range(teams)) for g in range(GROUPS)]
+            shares = [share(value, optimum) for value in values]
+            way = [(value - floor) / (optimum - floor) for value in values]
+            row = [f"{problem}, {method}, best of {teams}", f"{optimum:.3f}"]
+            row += [", ".join(f"{value:.3f}" for value in values), _interval(shares)]
+            rows.append([*row, f"{min(shares):.1%}", f"{fmean(way):.1%}", f"{min(way):.1%}"])
+    head = (
+        "optimum",
+        "values by group",
+        "share of the optimum",
+        "worst",
+        "way from uniform",
+        "worst",
+    )
+    return _table(["classics", *head], rows) if rows else ""
+
+
+def share(value: float, optimum: float) -> float:
+    """Of the optimum; where that is negative, the optimum's part of the value."""
+    return value / optimum if optimum > 0 else optimum / value
+
+
+def _level(optimum: float) -> float:
+    """The value that is `SHARE` of the optimum."""
+    return optimum * SHARE if optimum > 0 else optimum / SHARE
+
+
+def _interval(shares: Sequence[float]) -> str:
+    found = estimate(shares)
+    assert found is not None
+    bounds = "" if found.low is None else f" [{found.low:.1%}, {found.high:.1%}]"
+    return f"{found.mean:.1%}{bounds}"
+
+
 def _variant_table(runs: Runs, known: Known, problem: str) -> str:
     """The recipe without each part; empty where nothing else was run."""
     problem_runs = [
@@ -164,75 +207,10 @@ def _variant_table(runs: Runs, known: Known, problem: str) -> str:
             rows.append([variant])
             for runs_of in by_method.values():
                 curves = [(run["curve_steps"], run["curve_values"]) for run in runs_of]
-                rows[-1] += [_cell(_final(runs_of), optimum), _reached(curves, SHARE * optimum)]
+                rows[-1] += [_cell(_final(runs_of), optimum), _reached(curves, _level(optimum))]
             cold = [_final(runs_of, "curve_cold") for runs_of in by_method.values()]
             if cold != [_final(runs_of) for runs_of in by_method.values()]:
                 cells = [part for one in cold for part in (_cell(one, optimum), "")]
                 rows.append([f"{variant}, the same weights at 0.2", *cells])
     head = [title for method in methods for title in (method, f"until {SHARE:.0%}")]
     return _table([f"{problem}, seeds {min(seeds)} to {max(seeds)}", *head], rows)
-
-
-def _draw(runs: Runs, known: Known) -> Figure:
-    columns = min(3, len(known))
-    rows = -(-len(known) // columns)
-    figure = Figure(figsize=(4.6 * columns, 3.6 * rows + 0.9), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    handles: dict[str, Any] = {}
-    for panel, (problem, reference) in zip(panels, known.items(), strict=False):
-        for number, method in enumerate(_methods(runs)):
-            for variant, style in (("recipe", "-"), ("one pass", "--")):
-                curves = [
-                    (run["curve_steps"], run["curve_values"])
-                    for run in _of(runs, method, problem, variant)
-                ]
-                name = f"{method}{', one pass' if variant == 'one pass' else ''}"
-                _band(panel, handles, name, curves, style, colour(number))
-        for name, style in REFERENCES.items():
-            line = panel.axhline(reference[name], linestyle=style, color="#22262b", linewidth=1)
-            handles.setdefault(name.replace("_", " "), line)
-        best, floor = reference["optimum"], reference["uniform"]
-        if floor < -20:  # the untrained value would flatten everything else
-            floor = min(reference["open_loop"], 0) * 5
-        panel.set_ylim(floor - 0.05 * (best - floor), best + 0.08 * (best - floor))
-        longest = [
-            run["curve_steps"][-1]
-            for run in runs
-            if run["problem"] == problem and run["variant"] == "recipe"
-        ]
-        if longest:
-            panel.set_xlim(0, max(longest))
-        panel.set_title(problem)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8)
-        panel.set_xlabel("environment steps (joint actions)", fontsize=8)
-    for panel in panels[len(known) :]:
-        panel.set_visible(False)
-    panels[0].set_ylabel("exact value")
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside upper center",
-        ncols=4,
-        frameon=False,
-        fontsize=8,
-    )
-    return figure
-
-
-def _band(
-    panel: Any,
-    handles: dict[str, Any],
-    name: str,
-    curves: Sequence[tuple[Sequence[float], Sequence[float]]],
-    style: str,
-    tone: str,
-) -> None:
-    """Mean and 95% band over seeds, up to where the shortest curve ends."""
-    if not curves:
-        return
-    steps = np.linspace(0, min(at[-1] for at, _ in curves), 60)
-    mean, low, high = mean_band([np.interp(steps, at, values) for at, values in curves])
-    [line] = panel.plot(steps, mean, style, color=tone, linewidth=1.6)
-    panel.fill_between(steps, low, high, color=tone, alpha=0.13, linewidth=0)
-    handles.setdefault(name, line)
