@@ -82,8 +82,7 @@ def measure(path: str, rounds: int, names: Sequence[str] = ()) -> dict[str, floa
 
 def peers(folder: Path, rounds: int) -> dict[str, float]:
     """Joint actions and completions per processor second over a peer's, where it is installed."""
-    options = Namespace(episodes=[1], rounds=rounds, seconds=1.0, warm=1, items=1, threads=1)
-    options.turn = options.adapters = options.together = False
+    options = Namespace(episodes=[1], rounds=rounds, seconds=1.0, items=1, threads=1)
     options.token_budget = None
     ratios = {}
     if find_spec("comlrl") is not None:

@@ -2,14 +2,13 @@
 
     pip install --no-deps comlrl==1.4.3 && pip install openai
     python benchmarks/vs_comlrl.py                # the table, with one thread and with two
-    python benchmarks/vs_comlrl.py --ideas        # what each idea saves by itself
 
 Both train the same fresh Qwen3 (23 M parameters, fp32) on the same task: two agents, two turns,
 observations of 100 and 36 words, 64 new tokens for every action. Every word is one token in both
 directions, and the end token's number lies just outside the model's output layer, so that neither
 system can sample it: all lengths are equal on both sides without a setting of either. At the second
 turn colearn's agent has its whole history (100 + 64 + 36 tokens); so has the peer's, whose prompt
-is that history as text. The line "turn" of the peer shows it a fresh prompt of 100 words instead.
+is that history as text.
 
 Each line of the table is a process of its own, for its own peak memory. All stay alive and are told
 in turn to train for some seconds; a ratio is the median over rounds of neighbouring measurements.
@@ -41,7 +40,6 @@ FIRST_WORDS, NEXT_WORDS, NEW_TOKENS, TURNS, SAMPLES = 100, 36, 64, 2, 4
 PEERS = {"magrpo": "MAGRPO", "collm_cc": "MAAC", "collm_dc": "IAC"}
 EPISODES = {"magrpo": (1, 4), "collm_cc": (1, 8), "collm_dc": (1, 8)}
 TASK = "shared_words"
-ADAPTERS = "adapters"
 
 
 def words(item: int, agent: str, turn: int, count: int) -> str:
@@ -166,36 +164,23 @@ class Turns:
         self.out.flush()
 
 
-def colearn_settings(
-    folder: Path, algorithm: str, episodes: int, *, adapters: bool = False
-) -> dict[str, Any]:
-    """A config on the task and the model in `folder` that does not end by itself."""
-    model: dict[str, Any] = {"path": str(folder / "model")}
-    if adapters:
-        model["lora"] = {"rank": 16}
-    return {
+def run_colearn(folder: Path, algorithm: str, episodes: int, token_budget: int | None) -> None:
+    """An ordinary experiment that does not end by itself, held between iterations."""
+    from colearn.config import Config
+    from colearn.training.loop import Experiment
+
+    model = {"path": str(folder / "model")}
+    train = {"environment_steps": 10**9, "episodes": episodes, "token_budget": token_budget}
+    settings = {
         "task": {"name": TASK},
         "algorithm": {"name": algorithm},
         "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
         "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
-        "train": {"environment_steps": 10**9, "episodes": episodes},
+        "train": train,
         "evaluation": {"every": 10**9, "episodes": 1, "transcripts": 0},
         "run": {"device": "cpu"},
     }
-
-
-def run_colearn(
-    folder: Path, algorithm: str, episodes: int, *, adapters: bool, token_budget: int | None
-) -> None:
-    """An ordinary experiment, held between iterations; with `adapters` all models are adapters of
-    rank 16 on one base."""
-    from colearn.config import Config
-    from colearn.training.loop import Experiment
-
-    settings = colearn_settings(folder, algorithm, episodes, adapters=adapters)
-    if token_budget is not None:
-        settings["train"]["token_budget"] = token_budget
     turns = Turns()
     actions, seconds, budget = 0, 0.0, 0.0
 
@@ -215,71 +200,78 @@ def run_colearn(
         Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
 
 
-def run_peer(folder: Path, algorithm: str, history: str, items: int) -> None:
+class PeerTask:
+    """A task as the peer's functions. A prompt is the whole history as text: `ask` writes an
+    observation, and `end` follows an answer."""
+
+    def __init__(self, task: Any, items: Any, ask: Callable[[str], str], end: str = " ") -> None:
+        self.task, self.items, self.ask, self.end = task, items, ask, end
+
+    def begin(self, number: str) -> None:
+        self.state = self.task.reset(self.items[int(number)], np.random.default_rng(0))
+
+    def asked(self, agent: str) -> str:
+        return self.ask(self.task.observe(self.state, agent))
+
+    def step(self, texts: Sequence[str]) -> Any:
+        actions = dict(zip(self.task.agents, texts, strict=True))
+        return self.task.step(self.state, actions, np.random.default_rng(0))
+
+    def formatter(self, agent: str) -> Callable[..., str]:
+        def prompt(item: Mapping[str, Any], external_prompts: str | None = None) -> str:
+            if external_prompts is None:
+                self.begin(item["prompt"])
+            return external_prompts or self.asked(agent)
+
+        return prompt
+
+    def transition(self, prompt: str, **histories: Any) -> list[str]:
+        before, said = (histories[f"{kind}_history_per_agent"] for kind in ("prompt", "response"))
+        self.begin(prompt)
+        for joint in zip(*said, strict=True):
+            self.state = self.step(joint).state
+        lines = zip(before, said, map(self.asked, self.task.agents), strict=True)
+        return [f"{old[-1]}{own[-1]}{self.end}{new}" for old, own, new in lines]
+
+    def reward(self, *texts: Sequence[str], **_: Any) -> list[float]:
+        return [float(self.step(joint).reward) for joint in zip(*texts, strict=True)]
+
+    def trainer(self, algorithm: str, path: str, tokenizer: Any, **settings: Any) -> Any:
+        """The peer's trainer, which forgets its place in the data at the end of `train`."""
+        from comlrl.trainers import actor_critic, reinforce
+
+        grouped, agents = algorithm == "magrpo", self.task.agents
+        settings |= {"num_agents": len(agents), "num_train_epochs": 1, "top_p": 1.0}
+        settings |= {"temperature": 1.0, "early_termination_threshold": None}
+        package = reinforce if grouped else actor_critic
+        name, own = PEERS[algorithm], {"critic_model": path}
+        trainer = getattr(package, f"{name}Trainer")(
+            agent_model=path,
+            tokenizer=tokenizer,
+            reward_func=self.reward,
+            formatters=[self.formatter(agent) for agent in agents],
+            external_transition=self.transition,
+            train_dataset=[{"prompt": str(n)} for n in range(len(self.items))],
+            args=getattr(package, f"{name}Config")(**settings),
+            **({"num_agents": len(agents)} if grouped else own),
+        )
+        trainer.verbose = False
+        return trainer
+
+
+def run_peer(folder: Path, algorithm: str, items: int) -> None:
     """The peer's trainer over and over on items of its own data set."""
     import warnings
 
     warnings.filterwarnings("ignore")
-    from comlrl.trainers.actor_critic import IACConfig, IACTrainer, MAACConfig, MAACTrainer
-    from comlrl.trainers.reinforce import MAGRPOConfig, MAGRPOTrainer
     from transformers import AutoTokenizer
 
     path = str(folder / "model")
-    common = {
-        "num_train_epochs": 1,
-        "num_agents": len(AGENTS),
-        "num_turns": TURNS,
-        "max_new_tokens": NEW_TOKENS,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "top_k": None,
-        "early_termination_threshold": None,
-    }
-
-    def formatter(agent: str) -> Callable[..., str]:
-        def prompt(item: Mapping[str, Any], external_prompts: str | None = None) -> str:
-            return external_prompts or words(item["number"], agent, 0, FIRST_WORDS)
-
-        return prompt
-
-    def transition(
-        prompt: str,
-        agent_completions: Sequence[str],
-        prompt_history_per_agent: Sequence[Sequence[str]],
-        **_: Any,
-    ) -> list[str]:
-        if history == "turn":
-            return [words(int(prompt), agent, 1, FIRST_WORDS) for agent in AGENTS]
-        return [
-            f"{before[-1]} {said} {words(int(prompt), agent, 1, NEXT_WORDS)}"
-            for agent, before, said in zip(
-                AGENTS, prompt_history_per_agent, agent_completions, strict=True
-            )
-        ]
-
-    def reward(*texts: Sequence[str], **_: Any) -> list[float]:
-        return [reward_of(joint) for joint in zip(*texts, strict=True)]
-
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    shared = {
-        "agent_model": path,
-        "tokenizer": tokenizer,
-        "reward_func": reward,
-        "formatters": [formatter(agent) for agent in AGENTS],
-        "external_transition": transition,
-        "train_dataset": [{"number": n, "prompt": str(n)} for n in range(items)],
-    }
+    settings = {"num_turns": TURNS, "max_new_tokens": NEW_TOKENS, "top_k": None}
     if algorithm == "magrpo":
-        trainer = MAGRPOTrainer(
-            num_agents=len(AGENTS),
-            args=MAGRPOConfig(num_generations=SAMPLES, **common),
-            **shared,
-        )
-    elif algorithm == "collm_cc":
-        trainer = MAACTrainer(critic_model=path, args=MAACConfig(**common), **shared)
-    else:
-        trainer = IACTrainer(critic_model=path, args=IACConfig(**common), **shared)
-    trainer.verbose = False
+        settings["num_generations"] = SAMPLES
+    task = PeerTask(SharedWords(), range(items), "{} ".format)
+    trainer = task.trainer(algorithm, path, AutoTokenizer.from_pretrained(path), **settings)
     turns = Turns()
     while (budget := turns.wait()) is not None:
         before, started = trainer.env_step, time.perf_counter()
@@ -304,74 +296,6 @@ class Reprefill(BatchEngine):
 
     def sync(self) -> None:
         self.inner.sync()
-
-
-def ideas(folder: Path, rounds: int) -> None:
-    """Each idea off and on again, in this process, on one thread, in CPU seconds."""
-    import torch
-
-    from colearn.config import Config
-    from colearn.contract import Player
-    from colearn.rollout.agents import Language
-    from colearn.rollout.grow import grow
-    from colearn.training.load_team import load_team
-    from colearn.training.update.build_updater import build_updater
-
-    torch.set_num_threads(1)
-    settings = {
-        "task": {"name": TASK},
-        "algorithm": {"name": "magrpo"},
-        "models": {"*": {"path": str(folder / "model")}},
-        "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "run": {"device": "cpu"},
-    }
-    team = load_team(Config.model_validate(settings))
-    shape, updater = team.run.parts.rollout, build_updater(team)
-
-    def players(**off: bool) -> dict[str, Player]:
-        if not off:
-            return dict(team.players)
-        players: dict[str, Player] = {}
-        for agent, player in team.players.items():
-            assert isinstance(player, Language)
-            engine: Any = player.engine
-            players[agent] = replace(player, engine=Reprefill(engine, **off))
-        return players
-
-    def rollout(who: Mapping[str, Player]) -> Callable[[], Any]:
-        return lambda: grow(team.run.task, [0], who, shape, seed=0)[0]
-
-    trees = rollout(team.players)()
-
-    def update(budget: int) -> Callable[[], Any]:
-        def run() -> Any:
-            updater.token_budget = budget
-            return updater.update(trees, 0)
-
-        return run
-
-    cases = {
-        "update: a tree packed in one row / one row for each branch": (update(16384), update(1)),
-        "rollout: caches kept / the whole history prefilled each turn": (
-            rollout(team.players),
-            rollout(players(forget=True)),
-        ),
-        "rollout: one prefill and K forks / K prefills": (
-            rollout(team.players),
-            rollout(players(forget=False)),
-        ),
-    }
-    for name, (on, off) in cases.items():
-        ratios = []
-        for _ in range(rounds):
-            spent = []
-            for run in (on, off):
-                started = time.process_time()
-                run()
-                spent.append(time.process_time() - started)
-            ratios.append(spent[1] / spent[0])
-            print(f"{name}: {spent[0]:.1f} s, {spent[1]:.1f} s", flush=True)
-        print(f"{name}: off / on {statistics.median(ratios):.2f}", flush=True)
 
 
 class Worker:
@@ -420,32 +344,20 @@ class Worker:
 
 
 def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterator[dict[str, Any]]:
-    """One table's lines: the peer in both forms, colearn with each batch size."""
-    names = [("comlrl", "full")]
-    if options.turn:
-        names.append(("comlrl", "turn"))
-    names += [("colearn", str(count)) for count in options.episodes or EPISODES[algorithm]]
-    if options.adapters:
-        names += [(system, f"{count} {ADAPTERS}") for system, count in names if system == "colearn"]
-    if options.token_budget is not None:
-        names = [
-            (system, f"{variant} {options.token_budget}" if system == "colearn" else variant)
-            for system, variant in names
-        ]
+    """One table's lines: the peer, colearn with each batch size."""
+    budget = [] if options.token_budget is None else [options.token_budget]
+    counts = options.episodes or EPISODES[algorithm]
+    names = [("comlrl", "full"), *(("colearn", " ".join(map(str, [n, *budget]))) for n in counts)]
     items = 1 if algorithm == "magrpo" else options.items
     workers = {name: Worker(folder, threads, [*name, algorithm, str(items)]) for name in names}
     rates: dict[tuple[str, str], list[float]] = {name: [] for name in names}
     works: dict[tuple[str, str], list[float]] = {name: [] for name in names}
     peaks: dict[tuple[str, str], float] = {}
     try:
-        for round_ in range(1 - options.warm, options.rounds + 1):
+        for round_ in range(options.rounds + 1):
             seconds = options.seconds if round_ else 0.001
-            if options.together:
-                for worker in workers.values():
-                    worker.tell(seconds)
             for name, worker in workers.items():
-                if not options.together:
-                    worker.tell(seconds)
+                worker.tell(seconds)
                 answer = worker.answer()
                 peaks[name] = answer["peak"]
                 if round_:  # round 0 warms up
@@ -457,49 +369,26 @@ def compare(folder: Path, algorithm: str, threads: int, options: Any) -> Iterato
     for name in names:
         ratios = [a / b for a, b in zip(rates[name], rates[names[0]], strict=True)]
         shares = [a / b for a, b in zip(works[name], works[names[0]], strict=True)]
+        label = f"CoMLRL {PEERS[algorithm]}"
+        if name[0] == "colearn":
+            label = f"colearn {algorithm}, episodes={name[1]}"
         yield {
-            "algorithm": algorithm,
-            "threads": threads,
-            "system": name[0],
-            "variant": name[1],
-            "joint_actions_per_second": statistics.median(rates[name]),
-            "joint_actions_per_cpu_second": statistics.median(works[name]),
-            "cpu_ratio": statistics.median(shares),
             "cpu_ratios": shares,
-            "rounds": rates[name],
-            "peak_bytes": peaks[name],
-            "ratio": statistics.median(ratios),
-            "ratios": ratios,
-            "memory_ratio": peaks[name] / peaks[names[0]],
+            "line": f"| {threads} | {label} | {statistics.median(rates[name]):.3f} "
+            f"| {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) "
+            f"| {statistics.median(works[name]):.3f} | {statistics.median(shares):.2f} "
+            f"| {peaks[name] / 2**30:.2f} | {peaks[name] / peaks[names[0]]:.2f} |",
         }
-
-
-def line(row: Mapping[str, Any]) -> str:
-    system, variant = row["system"], row["variant"]
-    if system == "comlrl":
-        label = f"CoMLRL {PEERS[row['algorithm']]}"
-        label += ", whole history" if variant == "full" else ", fresh prompts"
-    else:
-        label = f"colearn {row['algorithm']}, episodes={variant}"
-    low, high = min(row["ratios"]), max(row["ratios"])
-    return (
-        f"| {row['threads']} | {label} | {row['joint_actions_per_second']:.3f} "
-        f"| {row['ratio']:.2f} ({low:.2f}-{high:.2f}) "
-        f"| {row['joint_actions_per_cpu_second']:.3f} | {row['cpu_ratio']:.2f} "
-        f"| {row['peak_bytes'] / 2**30:.2f} | {row['memory_ratio']:.2f} |"
-    )
 
 
 def main() -> int:
     if "--worker" in sys.argv:
         folder, system, variant, algorithm, items = sys.argv[2:]
         if system == "colearn":
-            count, *given = variant.split()
-            budget = next((int(word) for word in given if word != ADAPTERS), None)
-            adapters = ADAPTERS in given
-            run_colearn(Path(folder), algorithm, int(count), adapters=adapters, token_budget=budget)
+            count, budget, *_ = (*map(int, variant.split()), None)
+            run_colearn(Path(folder), algorithm, count, budget)
         else:
-            run_peer(Path(folder), algorithm, variant, int(items))
+            run_peer(Path(folder), algorithm, int(items))
         return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--algorithms", nargs="+", choices=PEERS, default=list(PEERS))
@@ -510,29 +399,8 @@ def main() -> int:
     parser.add_argument(
         "--items", type=int, default=4, help="of the peer's AC unit; 4 fill its rollout buffer once"
     )
-    parser.add_argument(
-        "--ideas", action="store_true", help="instead: what each idea of colearn saves by itself"
-    )
-    parser.add_argument("--warm", type=int, choices=(0, 1), default=1, help="rounds not counted")
-    parser.add_argument(
-        "--together",
-        action="store_true",
-        help="all systems at once, for a machine that is busy: read the CPU ratio, with one thread",
-    )
-    parser.add_argument(
-        "--adapters", action="store_true", help="also colearn's models as adapters on one base"
-    )
     parser.add_argument("--token-budget", type=int, help="colearn's train.token_budget")
-    parser.add_argument("--turn", action="store_true", help="also the peer with fresh prompts")
-    parser.add_argument("--out", type=Path, help="JSON, merged with what it holds")
     options = parser.parse_args()
-    if options.ideas:
-        with tempfile.TemporaryDirectory() as scratch:
-            make_folders(Path(scratch))
-            sys.path.insert(0, str(Path(scratch) / "entry"))
-            ideas(Path(scratch), options.rounds)
-        return 0
-    rows = []
     print(
         "| threads | system | joint actions/s | ratio (range) | joint actions/CPU s | CPU ratio "
         "| peak GiB | memory ratio |"
@@ -544,20 +412,8 @@ def main() -> int:
         for threads in options.threads:
             for algorithm in options.algorithms:
                 for row in compare(folder, algorithm, threads, options):
-                    rows.append(row)
-                    print(line(row), flush=True)
-    if options.out is not None:
-        merge(options.out, rows)
+                    print(row["line"], flush=True)
     return 0
-
-
-def merge(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Measured lines replace those of the same algorithm, threads, system and variant."""
-    keys = ("algorithm", "threads", "system", "variant")
-    old = json.loads(path.read_text())["lines"] if path.is_file() else []
-    lines = {tuple(row[key] for key in keys): row for row in (*old, *rows)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"lines": list(lines.values())}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
