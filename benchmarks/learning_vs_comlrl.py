@@ -99,7 +99,7 @@ def peer(run: Run, experiment: Experiment) -> tuple[list[Any], Callable[[], int]
     tokenizer = AutoTokenizer.from_pretrained(path)
     task = PeerTask(experiment.team.run.task, [], ask, tokenizer.eos_token)
     grouped, turns = run.method == "magrpo", TURNS[run.task]
-    settings = {"num_turns": turns, "max_new_tokens": TOKENS[run.task], "top_k": 0}
+    settings: dict[str, Any] = {"num_turns": turns, "max_new_tokens": TOKENS[run.task], "top_k": 0}
     settings |= {"agent_learning_rate": RATE, "eval_interval": 0, "rollout_buffer_size": 10**6}
     settings |= {"num_generations": K} if grouped else {"critic_learning_rate": CRITIC_RATE}
     trainer = task.trainer(run.method, path, tokenizer, **settings)
