@@ -1,42 +1,58 @@
-"""Whole iterations on an accelerator: beside what a dry run predicts, and beside TRL."""
+"""Whole iterations and runs on an accelerator: beside what a dry run predicts, and beside TRL."""
 
 from __future__ import annotations
 
+import gc
 import itertools
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _gpu_items import Rows
 from vs_comlrl import AGENTS, SharedWords, State, reward_of, word_tokenizer
 from vs_trl import PROMPTS, grpo_trainer
 
 from colearn.contract.types import Outcome
 
-GROUP, STEPS = 8, 4
+GROUP, STEPS = 8, 3
 """Of a GRPO run: completions of a prompt, and measured steps."""
-SIZES: dict[str, tuple[int, int, int]] = {"small": (24, 12, 8), "large": (512, 128, 256)}
-"""Words of the first observation and of later ones, and new tokens."""
-KIND = "small" if "--small" in sys.argv else "large"
-FIRST, NEXT, NEW = SIZES[KIND]
 WORDS = 200
 """The words that observations use, which every vocabulary holds."""
+CLASSEVAL = 40 * 66 // 2
+"""Iterations of the peer's run on ClassEval: 40 epochs of 66 items, two in an iteration."""
 
 
-def long_words(item: int, agent: str, turn: int) -> str:
+@dataclass(frozen=True)
+class Sizes:
+    """Words of the first observation and of later ones, new tokens, and episodes."""
+
+    first: int = 512
+    later: int = 128
+    new: int = 256
+    episodes: int = 4
+
+    def reduced(self) -> Sizes:
+        return Sizes(24, 12, 8, self.episodes)
+
+
+def long_words(item: int, agent: str, turn: int, count: int) -> str:
     rng = np.random.default_rng([item, AGENTS.index(agent), turn])
-    return " ".join(f"w{number}" for number in rng.integers(0, WORDS, NEXT if turn else FIRST))
+    return " ".join(f"w{number}" for number in rng.integers(0, WORDS, count))
 
 
 class LongWords(SharedWords):
     """Two agents, two turns, observations in the size of an accelerator's work."""
 
+    def __init__(self, first: int = 512, later: int = 128) -> None:
+        self.words = (first, later)
+
     def observe(self, state: State, agent: str) -> str:
-        return long_words(state.item, agent, state.turn)
+        return long_words(state.item, agent, state.turn, self.words[min(state.turn, 1)])
 
 
 class OneAgent(LongWords):
@@ -52,7 +68,7 @@ class OneAgent(LongWords):
 
 
 @contextmanager
-def model_folder(shape: Mapping[str, int]) -> Iterator[Path]:
+def model_folder(shape: Mapping[str, int], small: bool) -> Iterator[str]:
     """A fresh Qwen3 of this shape in bfloat16, with a tokenizer of whole words."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -62,7 +78,7 @@ def model_folder(shape: Mapping[str, int]) -> Iterator[Path]:
         **shape, tie_word_embeddings=True, max_position_embeddings=4096, dtype="bfloat16", **ends
     )
     torch.manual_seed(0)
-    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+    with torch.device("cpu" if small else "cuda"):
         model = Qwen3ForCausalLM(config).to(torch.bfloat16)
     model.generation_config.do_sample = True
     model.generation_config.top_k = 0
@@ -70,50 +86,84 @@ def model_folder(shape: Mapping[str, int]) -> Iterator[Path]:
         model.save_pretrained(folder)
         word_tokenizer(shape["vocab_size"]).save_pretrained(folder)
         del model
-        yield Path(folder)
+        yield folder
 
 
-def team_settings(path: str, algorithm: str, lora: bool, device: str, **run: Any) -> dict[str, Any]:
+def wait(small: bool) -> float:
+    """The time, once the device has done what it was given."""
+    import torch
+
+    if not small:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def freed(small: bool) -> None:
+    """Frees what an earlier measurement held, and counts the peak anew."""
+    import torch
+
+    gc.collect()
+    if not small:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak(small: bool) -> float:
+    import torch
+
+    return 0.0 if small else round(torch.cuda.max_memory_allocated() / 2**30, 2)
+
+
+def settings_of(
+    path: str, algorithm: str, sizes: Sizes, device: Any, lora: bool, **run: Any
+) -> dict[str, Any]:
     model: dict[str, Any] = {"path": path, "dtype": "bfloat16"}
     if lora:
         model["lora"] = {"rank": 16}
     return {
-        "task": {"name": "_gpu_runs:LongWords"},
+        "task": {"name": "_gpu_runs:LongWords", "first": sizes.first, "later": sizes.later},
         "algorithm": {"name": algorithm},
         "models": {"*": model},
-        "agents": {"*": {"sampling": {"max_tokens": NEW}}},
+        "agents": {"*": {"sampling": {"max_tokens": sizes.new}}},
         "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
-        "train": {"episodes": 4, "token_budget": 16_384, "environment_steps": 10**9},
+        "train": {"episodes": sizes.episodes, "token_budget": 16_384, "environment_steps": 10**9},
         "evaluation": {"every": 10**9, "episodes": 1},
-        "run": {"device": device, **run},
+        "run": {"device": str(device), **run},
     }
 
 
+def iteration(
+    shape: Mapping[str, int], small: bool, device: Any, *, row: str, algorithm: str, **run: Any
+) -> Rows:
+    """Two agents, each an adapter on one base, two turns: seconds and peak beside a dry run's."""
+    figures = team(shape, small, device, algorithm, Sizes(), **{"generator": "transformers", **run})
+    yield row, figures
+
+
+def classeval(shape: Mapping[str, int], small: bool, device: Any) -> Rows:
+    """CoLLM-CC with 3B models in ClassEval's shape, as adapters: hours of the whole run."""
+    sizes = Sizes(first=600, later=1200, new=600, episodes=2)
+    figures = team(shape, small, device, "collm_cc", sizes, generator="transformers")
+    seconds = figures["rollout"] + figures["update"]
+    yield "ClassEval", {"hours": round(CLASSEVAL * seconds / 3600, 2), **figures}
+
+
 def team(
-    shape: Mapping[str, int], device: Any, algorithm: str, lora: bool, **run: Any
+    shape: Mapping[str, int], small: bool, device: Any, algorithm: str, sizes: Sizes, **run: Any
 ) -> dict[str, Any]:
     """Seconds of an iteration's rollout and update, and peak GiB, beside those of a dry run."""
-    import torch
-
     from colearn.config import Config
     from colearn.estimate import estimate
     from colearn.rollout.grow import grow
     from colearn.training.load_team import load_team
     from colearn.training.update.build_updater import build_updater
 
-    counted = device.type == "cuda" and KIND == "large"
-
-    def wait() -> float:
-        if counted:
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    with model_folder(shape) as path:
-        config = Config.model_validate(
-            team_settings(str(path), algorithm, lora, device.type, **run)
-        )
+    sizes = sizes.reduced() if small else sizes
+    with model_folder(shape, small) as path:
+        settings = settings_of(path, algorithm, sizes, device, True, **run)
+        config = Config.model_validate(settings)
         predicted: dict[str, Any] = {}
-        if counted:
+        if not small:
             dry = estimate(config)
             predicted = {"peak_gib": round(dry.peak(str(device)) / 2**30, 2)}
             if dry.seconds is not None:  # the item `speed` comes before this one
@@ -122,116 +172,147 @@ def team(
         team = load_team(config)
         updater = build_updater(team)
         assert updater is not None
-        if counted:
-            torch.cuda.reset_peak_memory_stats()
+        freed(small)
         spent: list[tuple[float, float]] = []
         trees: Any = []
-        for number in range(3):
-            started = wait()
-            items = range(4 * number, 4 * number + 4)
+        for number in range(2):
+            started = wait(small)
+            items = range(sizes.episodes * number, sizes.episodes * (number + 1))
             trees, _ = grow(
                 team.run.task, list(items), team.players, team.run.parts.rollout, seed=number
             )
-            grown = wait()
+            grown = wait(small)
             updater.update(trees, 0)
-            spent.append((grown - started, wait() - grown))
-        peak = torch.cuda.max_memory_allocated() if counted else 0
-    rollout, update = (round(min(times), 3) for times in zip(*spent[1:], strict=True))
+            spent.append((grown - started, wait(small) - grown))
+    rollout, update = (round(seconds, 3) for seconds in spent[-1])
     actions = sum(len(tree.nodes) - 1 for tree in trees)
     return {
         "joint_actions": actions,
         "rollout": rollout,
         "update": update,
-        "peak_gib": round(peak / 2**30, 2),
+        "peak_gib": peak(small),
         "first": [round(seconds, 2) for seconds in spent[0]],
-        "new_tokens_per_second": round(actions * len(AGENTS) * NEW / rollout, 1),
-        "predicted": predicted,
+        "new_tokens_per_second": round(actions * len(AGENTS) * sizes.new / rollout, 1),
+        "dry_run": predicted,
     }
+
+
+def matches(prompts: Any, completions: Any, colour: Any, **_: Any) -> list[float]:
+    return [float(said.strip() == right) for said, right in zip(completions, colour, strict=True)]
+
+
+def whole(_: Any, small: bool, __: Any) -> Rows:
+    """A run of a team, stopped and resumed, from one config that names no device: two agents and a
+    central critic as adapters on one base."""
+    import colearn
+    from colearn.deploy.export.agent_folders import export_run
+
+    rows = [{"prompt": f"paint {n} {c}", "colour": c} for n in range(30) for c in ("red", "blue")]
+    task = {"name": "dataset", "agents": ["draft", "final"], "words": ["red", "blue"]}
+    model = {"path": "embedded-copy", "learning_rate": 2e-3, "lora": {"rank": 16}}
+    steps = 128 if small else 1280
+    with tempfile.TemporaryDirectory() as folder:
+        given: Any = {
+            "data": rows,
+            "reward": matches,
+            "models": model,
+            "critic": model,
+            "out": Path(folder) / "run",
+            "train": {"environment_steps": steps, "episodes": 32},
+            "evaluation": {"every": 5, "repeats": 1 if small else 8},
+        }
+        started = time.perf_counter()
+        with colearn.Trainer(task, **given) as trainer:
+            trainer.evaluate()
+            trainer.step()
+            trainer.save()
+            networks = trainer.team.networks.values()
+            devices = sorted({str(network.base.device) for network in networks})
+        made = time.perf_counter() - started
+        result = colearn.train(task, resume=True, **given)
+        export_run(result.folder, Path(folder) / "agents")
+        said = colearn.load_agent(Path(folder) / "agents", "final").act("paint 3 red").text
+        curve = [round(float(value or 0), 3) for _, value in result.curve()]
+        yield (
+            "a team's run",
+            {
+                "devices": devices,
+                "iterations": len(result.run.updates),
+                "return": curve,
+                "rises": curve[-1] - curve[0],
+                "exported_agent_says": said,
+                "seconds_until_stopped": round(made, 1),
+                "seconds": round(time.perf_counter() - started, 1),
+            },
+        )
 
 
 class Enough(Exception):
     """Ends a run that has been measured."""
 
 
-def _rate(ends: Sequence[float], peak: int) -> dict[str, Any]:
-    """Of steps that ended at these times; the first one warms up."""
-    seconds = [later - sooner for sooner, later in itertools.pairwise(ends)]
-    best = sorted(seconds)[len(seconds) // 2]
-    return {
-        "completions": PROMPTS * GROUP,
-        "new_tokens": NEW,
-        "seconds": round(best, 3),
-        "completions_per_second": round(PROMPTS * GROUP / best, 2),
-        "peak_gib": round(peak / 2**30, 2),
-    }
+class Clock:
+    """Notes the ends of steps, and ends a run after enough of them; the first one warms up."""
+
+    def __init__(self, small: bool) -> None:
+        freed(small)
+        self.small = small
+        self.ends: list[float] = []
+
+    def step(self, *_: Any) -> None:
+        self.ends.append(wait(self.small))
+        if len(self.ends) > STEPS:
+            raise Enough
+
+    def figures(self, new: int) -> dict[str, Any]:
+        seconds = [later - sooner for sooner, later in itertools.pairwise(self.ends)]
+        median = sorted(seconds)[len(seconds) // 2]
+        figures = {"completions": PROMPTS * GROUP, "new_tokens": new, "seconds": round(median, 3)}
+        return {**figures, "peak_gib": peak(self.small)}
 
 
-def _end_of_step(device: Any, ends: list[float]) -> Callable[[], bool]:
-    """Notes the time; whether there were enough steps."""
-    import torch
-
-    def note() -> bool:
-        if device.type == "cuda" and KIND == "large":
-            torch.cuda.synchronize()
-        ends.append(time.perf_counter())
-        return len(ends) > STEPS
-
-    return note
+def grpo(shape: Mapping[str, int], small: bool, device: Any) -> Rows:
+    """Seconds of a GRPO step in full weights here, then by TRL, at equal tokens."""
+    sizes = Sizes().reduced() if small else Sizes()
+    with model_folder(shape, small) as path:
+        own = own_grpo(path, sizes, small, device)
+        yield "grpo", own
+        peer = trl_grpo(path, sizes, small)
+        yield "grpo by trl", {**peer, "times_ours": round(peer["seconds"] / own["seconds"], 2)}
 
 
-def _peak(device: Any) -> int:
-    import torch
-
-    counted = device.type == "cuda" and KIND == "large"
-    return torch.cuda.max_memory_allocated() if counted else 0
-
-
-def own_grpo(shape: Mapping[str, int], device: Any, **run: Any) -> dict[str, Any]:
-    """Seconds of a GRPO step here, in full weights."""
+def own_grpo(path: str, sizes: Sizes, small: bool, device: Any) -> dict[str, Any]:
     from colearn.config import Config
     from colearn.training.loop import Experiment
 
-    ends: list[float] = []
-    note = _end_of_step(device, ends)
-
-    def between(*_: Any) -> None:
-        if note():
-            raise Enough
-
-    with model_folder(shape) as path, tempfile.TemporaryDirectory() as scratch:
-        settings = team_settings(str(path), "magrpo", False, device.type, **run) | {
-            "task": {"name": "_gpu_runs:OneAgent"},
-            "algorithm": {"name": "grpo", "rollout": {"name": "parallel", "k": GROUP}},
-        }
+    clock = Clock(small)
+    with tempfile.TemporaryDirectory() as scratch:
+        settings = settings_of(path, "magrpo", sizes, device, False, generator="transformers")
+        settings["task"]["name"] = "_gpu_runs:OneAgent"
+        settings["algorithm"] = {"name": "grpo", "rollout": {"name": "parallel", "k": GROUP}}
         settings["train"]["episodes"] = PROMPTS
         with suppress(Enough):
-            Experiment(Config.model_validate(settings), Path(scratch) / "run").run(between)
-        return _rate(ends, _peak(device))
+            Experiment(Config.model_validate(settings), Path(scratch) / "run").run(clock.step)
+        return clock.figures(sizes.new)
 
 
-def trl_grpo(shape: Mapping[str, int], device: Any) -> dict[str, Any]:
-    """Seconds of a GRPO step of TRL, at equal tokens, without gradient checkpointing."""
+def trl_grpo(path: str, sizes: Sizes, small: bool) -> dict[str, Any]:
+    """By TRL's own generator, without gradient checkpointing."""
     import torch
 
-    ends: list[float] = []
-    note = _end_of_step(device, ends)
-
-    def on_step_end(_: int) -> None:
-        if note():
-            raise Enough
-
-    with model_folder(shape) as path, tempfile.TemporaryDirectory() as scratch:
+    clock = Clock(small)
+    with tempfile.TemporaryDirectory() as scratch:
         trainer = grpo_trainer(
-            str(path),
-            [long_words(item, AGENTS[0], 0) for item in range(64)],
+            path,
+            [long_words(item, AGENTS[0], 0, sizes.first) for item in range(64)],
             scratch,
-            on_step_end,
+            clock.step,
             group=GROUP,
-            new_tokens=NEW,
-            use_cpu=device.type == "cpu",
+            new_tokens=sizes.new,
+            use_cpu=small,
             bf16=True,
             model_init_kwargs={"dtype": torch.float32},
         )
         with suppress(Enough):
             trainer.train()
-        return _rate(ends, _peak(device))
+        return clock.figures(sizes.new)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from tree_attention import tree
 from vs_comlrl import Reprefill, SharedWords, State, words
 
 from colearn.config import Config
 from colearn.contract import Player
+from colearn.contract.rows import Piece
 from colearn.models import base
 from colearn.models.tree_attention import tree_attention
 from colearn.models.tree_mask import TreeMask
@@ -43,6 +43,21 @@ class Long(SharedWords):
 
     def observe(self, state: State, agent: str) -> str:
         return words(state.item, agent, state.turn, 36 if state.turn else 400)
+
+
+def tree(k: int, turns: int, length: int) -> tuple[Piece, ...]:
+    """A full tree with pieces of `length` tokens, level after level."""
+    pieces = [Piece(0, length, -1, 0, 0)]
+    level = [0]
+    for turn in range(turns):
+        below = []
+        for parent in level:
+            for _ in range(k):
+                start = pieces[-1].end
+                below.append(len(pieces))
+                pieces.append(Piece(start, start + length, parent, length * (turn + 1), 0))
+        level = below
+    return tuple(pieces)
 
 
 def team(path: str, algorithm: str, new_tokens: int = NEW_TOKENS) -> Team:

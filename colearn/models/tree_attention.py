@@ -27,8 +27,8 @@ NAME = "colearn_tree"
 
 _CALL = 2**19
 """Fixed cost of calling the kernel for one block, in units of one multiplication in dense
-attention. A query-key pair costs heads * head size multiplications. Measured by
-`benchmarks/tree_attention.py`."""
+attention. A query-key pair costs heads * head size multiplications. Measured on
+several trees on two CPU cores."""
 
 _LARGE_KEYS = 2**18
 """Number of elements of keys whose copies take time."""

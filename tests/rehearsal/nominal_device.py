@@ -69,6 +69,10 @@ class Nominal(Tensor):
             f"at {costs.place()}"
         )
 
+    def untyped_storage(self) -> Any:
+        """For files of weights, which tell tied tensors by their storage."""
+        return self.held.untyped_storage()
+
     @classmethod
     def __torch_dispatch__(
         cls, operator: Any, types: Any, args: Any = (), kwargs: Any = None
