@@ -84,8 +84,10 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "statistics": ("runs/over_seeds.py", "unit/test_statistics.py"),
     "update": (
         "training/update",
-        "unit/algorithms unit/training unit/test_item_means.py unit/test_unscored.py "
-        "integration/test_gradients.py "
+        "unit/algorithms unit/training unit/test_item_means.py unit/test_own_parts_errors.py "
+        "unit/test_truncated_episodes.py unit/test_unscored.py "
+        "integration/test_critic_settings.py integration/test_gradients.py "
+        "integration/test_teachers.py "
         "integration/test_references.py integration/test_update_schedules.py "
         "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",

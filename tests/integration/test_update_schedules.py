@@ -95,11 +95,23 @@ def team(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
 
-def test_a_config_gives_the_critic_its_epochs_and_minibatches(team: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("critic", "schedule"),
+    [
+        ({"epochs": 3, "minibatch": 2}, UpdateSchedule(3, 2)),
+        ({"minibatch": 2}, UpdateSchedule(1, 2)),
+        ({"head": "ridge"}, UpdateSchedule(1, None)),
+        ({}, None),
+    ],
+)
+def test_a_config_gives_the_critic_its_epochs_and_minibatches(
+    team: dict[str, Any], critic: dict[str, Any], schedule: UpdateSchedule | None
+) -> None:
     frozen = {"name": "collm_cc", "value_loss": {"frozen_targets": True}}
-    updater = build_updater(load_team(Config.model_validate(team | {"algorithm": frozen})))
+    own = {"algorithm": frozen, "critic": {"path": team["critic"]["path"]} | critic}
+    updater = build_updater(load_team(Config.model_validate(team | own)))
     assert updater is not None
-    assert updater.critic_schedule == UpdateSchedule(3, 2)
+    assert updater.critic_schedule == schedule
     assert updater.schedule == UpdateSchedule(1, None)
 
 
