@@ -65,8 +65,12 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "rollout": (
         "rollout",
         "unit/rollout unit/agents unit/cast unit/advantage unit/tasks/test_misbehaving_tasks.py "
+        "unit/config/test_temperature_anneal.py unit/serve/test_content_bytes.py "
+        "unit/serve/test_serve_text.py unit/sft/test_dialogues.py "
         "unit/test_odd_user_code.py unit/test_reasoning.py "
-        "contract/test_check_task.py integration/test_free_order.py integration/test_overflow.py",
+        "contract/test_check_task.py integration/test_chat_formats.py "
+        "integration/test_first_opening.py integration/test_free_order.py "
+        "integration/test_overflow.py integration/test_template_dialogues.py",
     ),
     "engines": (
         "engines",
