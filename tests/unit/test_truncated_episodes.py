@@ -14,7 +14,10 @@ from tiny import Notes, Scene
 from trees import chain, tree
 
 from colearn.algorithms.collm_cc import CoLLMCC
+from colearn.algorithms.coma import COMA
+from colearn.algorithms.magrpo import MAGRPO
 from colearn.contract import (
+    Algorithm,
     CounterfactualValues,
     TokenAnswer,
     TokenHistory,
@@ -51,8 +54,10 @@ from colearn.rollout.shapes import Chain
 from colearn.runs.record.fields import RecordedTree
 from colearn.runs.record.recorded_tree import recorded_tree, tree_of
 from colearn.tasks.wrappers import Discussion, Pipeline, Single
+from colearn.text.notes import note_once
 from colearn.training.evaluation.played import mean_objective, mean_returns
 from colearn.training.learners.packed_rows import actor_rows
+from colearn.training.update.updater import _note_left_out
 
 ONE = ("ann",)
 OVERFLOWS = {"truncated": {2: 1}, "agents": ONE}
@@ -464,3 +469,17 @@ def played() -> Any:
 def test_what_the_shared_reward_credits_is_not_changed_by_a_cut() -> None:
     cut = chain([-1.0, -2.0], truncated={2: 3}, agents=ONE)
     assert SharedReward()(cut) == ({}, {"ann": -1.0}, {"ann": -2.0})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "told"),
+    [(MAGRPO(), 1), (MAGRPO(missing_turn_reward=-1.0), 0), (CoLLMCC(), 0), (COMA(), 1)],
+    ids=["no critic", "a reward of missing turns", "V after the cut", "Q before it"],
+)
+def test_returns_that_are_not_trained_are_noted_unless_a_value_stands_for_them(
+    algorithm: Algorithm, told: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note_once.cache_clear()
+    _note_left_out(algorithm.parts(), [chain([1.0]), cut_chain()])
+    _note_left_out(algorithm.parts(), [chain([1.0])])
+    assert capsys.readouterr().err.count("note: episodes were truncated before they ended") == told
