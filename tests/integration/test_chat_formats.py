@@ -121,6 +121,40 @@ def test_another_end_token_ends_an_action_and_the_marker_still_follows():
     assert chat.continuation("go", last).tokens[0] != marker
 
 
+WORDED = (
+    "{% for m in messages %}{{ '>' if m['role'] == 'user' else '' }}{{ m['content'] }}#;"
+    "{% endfor %}"
+)
+"""No role of the system, and a sign that is an ordinary token after each message."""
+
+
+def test_an_ordinary_token_may_end_an_action_and_the_rest_of_the_marker_still_follows():
+    """The generation config names it, and the tokenizer another end token."""
+    tokenizer = byte_tokenizer(template=WORDED)
+    sign, rest = tokenizer.convert_tokens_to_ids(["#", ";"])
+    chat = ChatFormat(tokenizer, model_end_ids=(sign,))
+    assert chat.end_ids == {sign, tokenizer.eos_token_id} and chat.end_id == sign
+    assert chat.continuation("go", Action("a", (50, sign))).tokens[:1] == (rest,)
+    assert chat.continuation("go", Action("a", (50,))).tokens[:2] == (sign, rest)
+
+
+def test_what_a_template_without_a_system_role_opens_with_is_left_out():
+    template = "<|begin|>{% for m in messages %}{% if m['role'] == 'system' %}"
+    template += "{{ raise_exception('no system') }}{% endif %}" + WORDED.removeprefix(
+        "{% for m in messages %}"
+    )
+    tokenizer = byte_tokenizer(template=template, special=("<|pad|>", "<|end|>", "<|begin|>"))
+    begin, a = tokenizer.convert_tokens_to_ids(["<|begin|>", "a"])
+    assert ChatFormat(tokenizer).decode((begin, a)) == "a"
+
+
+def test_of_an_action_its_last_token_is_remembered_and_whether_its_reasoning_is_open():
+    remembered = ChatFormat.remembered
+    assert remembered(Action("<think>\nab", (5, 6, 7))) == Action("<think>", (7,))
+    assert remembered(Action("<think>\na</think>b", (5, 6))) == Action("", (6,))
+    assert remembered(Action("", (5,))) == Action("", (5,))
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_decoding_leaves_the_markers_out(name):
     tokenizer = tokenizer_of(name)
@@ -243,3 +277,11 @@ def test_a_prompt_with_the_agents_own_system_text_opens_as_the_agent_does() -> N
     chat = ChatFormat(byte_tokenizer(), system="see<|end|>go")
     prompt = Observation("hi", system="see<|end|>go")
     assert chat.open_conversation(prompt) == chat.open("hi").tokens
+
+
+def test_a_special_token_that_a_prompts_own_system_text_spells_stays_text() -> None:
+    tokenizer = byte_tokenizer()
+    chat = ChatFormat(tokenizer, system="build")
+    tokens = chat.open_conversation(Observation("hi", system="see<|end|>go"))
+    assert tokenizer.decode(tokens) == "<|system|>see<|end|>go<|user|>hi<|assistant|>"
+    assert tokens.count(chat.end_id) == 0

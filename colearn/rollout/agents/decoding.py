@@ -118,7 +118,7 @@ class AnswerDecoder:
         letters = _byte_letters()
         if all(letter in letters for letter in name):
             return bytes(letters[letter] for letter in name)
-        return name.replace("\u2581", " ").encode()
+        return name.encode()
 
     def _plain(self, tokens: tuple[int, ...]) -> str:
         kept = [token for token in tokens if token not in self.omitted]

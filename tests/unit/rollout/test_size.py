@@ -9,6 +9,7 @@ from tiny import Notes, register
 
 from colearn.config import load_config, resolve
 from colearn.contract import Rollout
+from colearn.errors import TaskError
 from colearn.rollout.forks import Independent
 from colearn.rollout.greedy_tree import GreedyTree
 from colearn.rollout.shapes import Chain, Cross, KaryTree, Parallel
@@ -47,6 +48,17 @@ def test_each_tree_of_an_item_counts() -> None:
     task: Any = Notes(horizon=1, items=2)
     trees = Independent(k=4)
     assert largest_iteration(task, task.items("train"), trees, 3) == 3 * len(task.agents) * 4
+
+
+class Unready(Notes):
+    def reset(self, item: Any, rng: Any) -> Any:
+        raise LookupError("no such key")
+
+
+def test_an_item_that_cannot_begin_is_named() -> None:
+    task: Any = Unready(horizon=1, items=2)
+    with pytest.raises(TaskError, match=r"item-7"):
+        largest_iteration(task, ["item-7"], GreedyTree(k=3), 1)
 
 
 def config(budget: int) -> dict[str, Any]:
