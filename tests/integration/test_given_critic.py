@@ -234,11 +234,11 @@ def test_a_critic_of_another_task_or_team_is_one_line_or_foreign(
     load_team(load_config(given(model, copy, critic={"foreign": True})))
 
 
-def test_a_damaged_critic_is_one_line(model: str, kept: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["model.safetensors", "critic.json"])
+def test_a_damaged_critic_is_one_line(name: str, model: str, kept: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(kept, tmp_path / "copy")
-    weights = copy / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-8])
-    with pytest.raises(ConfigError, match=r"^critic\.from: .*model\.safetensors"):
+    (copy / name).write_bytes((copy / name).read_bytes()[:-8])
+    with pytest.raises(ConfigError, match=rf"^critic\.from: .*{name}"):
         load_team(load_config(given(model, copy)))
 
 

@@ -50,6 +50,24 @@ def test_returns_of_earlier_iterations_count_three_quarters_as_much() -> None:
     assert told[0] == pytest.approx((0.75 * 4.0 + 2 * usual) / (0.75 + 2))
 
 
+def test_a_mean_is_dropped_once_its_item_has_not_occurred_for_eleven_iterations() -> None:
+    means = ItemMeans()
+    offsets_of(means, of("a", 4.0))
+    for _ in range(10):
+        offsets_of(means, of("b", 0.0))
+    assert means.state["team\x1f0\x1fa"][1] == pytest.approx(0.75**10)  # above 0.05
+    offsets_of(means, of("b", 0.0))
+    assert "team\x1f0\x1fa" not in means.state
+
+
+def test_squared_errors_of_earlier_iterations_count_three_quarters_as_much() -> None:
+    means = ItemMeans()
+    # each is compared with the other, 0 and 4; then 6 with the mean of both
+    offsets_of(means, of("a", 4.0), of("b", 0.0))
+    offsets_of(means, of("c", 6.0))
+    assert means.state["team\x1f0\x1f\x1f8"] == (0.75 * (16.0 + 16.0) + 16.0, 0.75 * 2 + 1)
+
+
 def test_items_that_say_nothing_are_left_with_the_mean_of_the_turn() -> None:
     """Two items whose returns are each other's: an item's mean is wrong by as much as it says."""
     means = ItemMeans()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from trees import chain
+from updates import new_critics
 
 from colearn.contract import CounterfactualValues
 from colearn.contract.packing import with_marks
@@ -44,6 +45,19 @@ def two_turns():
 def values(executed, alternatives):
     """One agent's Q by node (None at the root), and of its alternatives."""
     return CounterfactualValues((None, *executed), ((), *alternatives))
+
+
+def test_a_value_model_is_trained_on_executed_actions_and_read_at_their_alternatives_too():
+    tree = two_turns()
+    root, first, second = tree.nodes
+    first = replace(first, alternatives={"ada": (said("p"), said("q"))})
+    critics = new_critics(Counterfactual(), {"team": None})
+    of_tree = [replace(tree, nodes=(root, first, second))]
+    ((trained,),) = critics.rows(of_tree)["team"].values()
+    ((read,),) = critics.rows(of_tree, training=False)["team"].values()
+    executed = [(1, "ada", None), (1, "ben", None), (2, "ada", None), (2, "ben", None)]
+    assert [(mark.node, mark.agent, mark.inside) for mark in trained.marks] == executed
+    assert len(read.marks) == len(executed) + 2
 
 
 def test_the_baseline_is_the_mean_over_the_answers_that_were_not_executed():

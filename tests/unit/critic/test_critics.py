@@ -1,7 +1,9 @@
 import dataclasses
 from math import nan
+from types import SimpleNamespace
 
 import pytest
+import torch
 from trees import chain, tree
 from updates import new_critics
 
@@ -11,6 +13,7 @@ from colearn.methods.critic.centralized import TEAM, Centralized
 from colearn.methods.critic.decentralized import Decentralized
 from colearn.methods.critic.stream import text_stream
 from colearn.methods.critic.tokenwise import Tokenwise
+from colearn.methods.values.loaded import LoadedCritic
 
 TURN = chain([1.0], global_info="turn 1 of 1")
 ROOT, END = TURN.nodes
@@ -211,3 +214,15 @@ def test_a_stream_holds_nothing_before_the_first_action_and_nothing_after_the_en
     stream = text_stream(chain([1.0]), Outspoken(), "bob", whole)
     assert stream.seen == (("\n[bob 0]\nstill here",), ())
     assert stream.done == ((), ("\n[bob 0]\nmoved",))
+
+
+def test_an_agent_without_values_is_scored_none_at_every_turn():
+    """Of two agents with a value model each, bob neither sees nor does anything."""
+    agents, values = ("alice", "bob"), SimpleNamespace(values=torch.tensor([5.0]))
+    learner = SimpleNamespace(evaluate=lambda rows: [values for _ in rows])
+    critics = new_critics(Decentralized(), dict.fromkeys(agents, learner))
+    readers = critics.critic.readers(agents)
+    manifest = SimpleNamespace(agents=agents, readers=readers, item_means={})
+    critic = LoadedCritic(manifest=manifest, network=None, critics=critics)
+    turn = {"observations": {"alice": "red?"}, "actions": {"alice": "yes"}}
+    assert critic.score({"turns": [turn]}) == {"alice": [5.0], "bob": [None]}
