@@ -131,7 +131,6 @@ class Decoder:
         if any(row.job in dropped for row in self._running.rows):
             dropped |= dict.fromkeys(self._decoding())
             self._running.clear()
-            self._drawing = None
         self._prefills = deque(p for p in self._prefills if not dropped.keys() & set(p.jobs))
         for job in dropped:
             with suppress(ValueError):  # most jobs are not waiting

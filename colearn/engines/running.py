@@ -63,7 +63,6 @@ class Running:
         if not self.rows:
             forks = list(owners) != list(range(source.rows))
             self._slab = self._forked(source, owners, rows, reserve) if forks else source
-            self._places, self._adapters, self._visible = [], [], []
             first = 0
         else:
             slab = self._slab

@@ -52,6 +52,15 @@ def test_new_weights_empty_the_cache(team: Cast) -> None:
     assert (kept, anew) == (1 + len(MORE), len(first.history) + len(MORE))
 
 
+def test_what_new_weights_compute_is_kept(team: Cast) -> None:
+    one = engine(team)
+    (first,), _ = answered(one, team, None, 1)
+    team.bases["ada"].revision += 1
+    (second,), _ = answered(one, team, first.history, 2)
+    _, kept = answered(one, team, second.history, 3)
+    assert kept == 1 + len(MORE)
+
+
 def test_a_history_without_its_cache_draws_the_same(team: Cast) -> None:
     """An equal history is another object, of which no cache is known."""
     one = engine(team)

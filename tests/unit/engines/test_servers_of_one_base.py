@@ -244,3 +244,23 @@ def test_all_servers_are_left_at_the_end_and_where_one_is_not_there(
     with pytest.raises(ServerLost, match="no server 2"):
         built(base)
     assert [server.closed for server in servers] == [True] * 3
+
+
+def test_an_answer_says_how_long_it_took(engine: VLLMServerEngine) -> None:
+    (alone,) = asyncio.run(engine.submit(request(3)))
+    assert alone.seconds > 0.0
+
+
+def test_a_server_has_as_many_minutes_for_a_request_as_are_set(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+
+    def one(url: str, *, timeout: float) -> Server:
+        limits.append(timeout)
+        return Server(0)
+
+    monkeypatch.setattr(vllm_server, "OneServer", one)
+    roles = {"ada": AgentSpec(chat=ChatFormat(byte_tokenizer()))}
+    VLLMServerEngine(base, roles, VLLMServer(tolerance=1.0, request_minutes=2.0), ["0"])
+    assert limits == [120.0]
