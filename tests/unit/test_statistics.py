@@ -155,7 +155,8 @@ def test_probability_of_seeds_that_do_not_overlap_stays_uncertain():
 def test_probability_of_improvement_of_equal_or_single_seeds():
     equal = probability_of_improvement([1.0, 1.0], [1.0, 1.0])
     assert (equal.mean, equal.low, equal.high) == (0.5, 0.0, 1.0)
-    assert probability_of_improvement([1.0], [0.0, 0.0]).low is None
+    single = probability_of_improvement([1.0], [0.0, 2.0])
+    assert (single.mean, single.low, single.high, single.seeds) == (0.5, None, None, 1)
 
 
 def test_pairs_differ_where_the_exact_rank_test_says_so():
