@@ -229,7 +229,8 @@ def test_who_loses_to_a_rival_is_compared_with_its_own_games_alone(by_role):
 
 def test_past_selves_and_programs_are_rivals_apart():
     episodes = cast(game(WON), b="b, of slot 0"), cast(game(LOST), b="search")
-    assert by_player(SumThenNormalize(equal_trajectories=False), *episodes)["a"] == [0.0, 0.0, 0.0]
+    advantages = by_player(SumThenNormalize(equal_trajectories=False), *episodes)
+    assert advantages == {"a": [0.0, 0.0, 0.0], "b": [0.0, 0.0]}
 
 
 def test_players_that_change_seats_are_no_rivals():
