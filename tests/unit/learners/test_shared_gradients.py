@@ -9,6 +9,7 @@ from torch import Tensor
 from updates import value_network
 
 from colearn.config import OptimizerSettings
+from colearn.contract.rows import ActionTokens, Row
 
 
 def test_a_gradient_is_the_sum_of_both_processes_and_none_where_neither_has_one(
@@ -28,3 +29,15 @@ def test_a_gradient_is_the_sum_of_both_processes_and_none_where_neither_has_one(
     learner.step(0.0)
     shared = {n: None if p.grad is None else p.grad.tolist() for n, p in parameters.items()}
     assert shared == {"both": [6.0, 7.0], "other": [5.0, 5.0], "neither": None}
+
+
+def test_a_process_for_which_a_round_has_no_rows_leaves_them_to_the_others() -> None:
+    """One row for two processes: the second runs no pass, and has the first one's results."""
+    learner = local_learner("one", value_network(1), OptimizerSettings())
+    learner.processes, learner.rank = 2, 1
+    told = ({"loss": 2.0}, {0: (5.0,)}, None)
+    learner._gathered = lambda own: [told, own]
+    row = Row(tokens=(10, 11), pieces=(), spans=(ActionTokens(1, 1, 2, 0),), advantages=(1.0,))
+    accumulated = learner.accumulate([row], lambda outputs, batch: pytest.fail("its part is none"))
+    assert (accumulated.metrics, accumulated.values) == told[:2]
+    assert all(weight.grad is None for weight in learner.parameters.values())
