@@ -55,8 +55,10 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "learners": (
         "training/learners",
         "unit/learners unit/algorithms unit/sft unit/training unit/estimate/test_estimate.py "
-        "unit/rollout/test_draws.py "
+        "unit/rollout/test_draws.py unit/test_own_parts_errors.py "
         "integration/test_updater.py integration/test_continuing.py "
+        "integration/test_critic_settings.py integration/test_exact.py "
+        "integration/test_export_critics.py "
         "integration/test_fresh_prompts.py integration/test_gradients.py "
         "integration/test_logprobs.py integration/test_references.py integration/test_sft.py "
         "integration/test_values.py integration/test_who_learns.py "
@@ -78,7 +80,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "integration/test_continuous_batching.py integration/test_vllm_server.py "
         "integration/test_end_tokens.py integration/test_generations.py "
         "integration/test_sampling.py integration/test_serve_engine.py "
-        "integration/test_several_servers.py "
+        "integration/test_served_teacher.py integration/test_several_servers.py "
         "integration/test_shared_servers.py integration/test_token_engine.py "
         "integration/test_vllm_server_answers.py "
         "integration/test_vllm_server_checks.py integration/test_vllm_server_engine.py "
@@ -91,14 +93,15 @@ PACKAGES: dict[str, tuple[str, str]] = {
         "unit/algorithms unit/training unit/test_item_means.py unit/test_own_parts_errors.py "
         "unit/test_truncated_episodes.py unit/test_unscored.py "
         "integration/test_critic_settings.py integration/test_gradients.py "
-        "integration/test_teachers.py "
+        "integration/test_served_teacher.py integration/test_teachers.py "
         "integration/test_references.py integration/test_update_schedules.py "
         "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
         "integration/test_workflow_training.py",
     ),
     "values": (
         "methods/values",
-        "unit/training unit/test_item_means.py unit/test_truncated_episodes.py "
+        "unit/critic unit/training unit/test_ceiling.py unit/test_item_means.py "
+        "unit/test_own_parts_errors.py unit/test_truncated_episodes.py "
         "unit/test_unscored.py integration/test_critic_fit.py "
         "integration/test_export_critics.py "
         "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
