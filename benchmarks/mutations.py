@@ -6,8 +6,7 @@
 mutmut makes the mutants, in a copy of the repository under mutants/; what an error says, and what
 only types need, is not mutated. Every test that PACKAGES names runs once on the unchanged code, to
 see which functions it reaches, in processes that it starts, too. Then mutants are tried in a drawn
-order, each in a forked process, on the tests that reach its function, the quickest first; one test
-that fails, or an end that does not come, is enough.
+order, each forked, on the tests that reach it, the quickest first, until one fails or never ends.
 
 What is known is kept under mutants/. Said again, the command takes new tests from the working tree
 and tries what was missed on them and on those that the seconds did not suffice for.
@@ -37,77 +36,57 @@ from scipy import stats
 
 ROOT = Path(__file__).parents[1]
 TREE = ROOT / "mutants" / "tree"
-PACKAGES: dict[str, tuple[str, str]] = {
+PACKAGES: dict[str, tuple[str, str, str]] = {
     "advantage": (
         "methods/advantage",
-        "unit/advantage unit/algorithms unit/credit unit/critic unit/test_unscored.py "
-        "integration/test_updater.py",
+        "unit/advantage unit/algorithms unit/credit unit/critic unit/test_unscored.py",
+        "updater",
     ),
-    "loss": (
-        "methods/loss",
-        "unit/loss unit/algorithms unit/test_unscored.py integration/test_updater.py",
-    ),
+    "loss": ("methods/loss", "unit/loss unit/algorithms unit/test_unscored.py", "updater"),
     "critic": (
         "methods/critic",
-        "unit/critic unit/advantage/test_token_gae.py integration/test_updater.py "
-        "integration/test_workflow_training.py",
+        "unit/critic unit/advantage/test_token_gae.py",
+        "updater workflow_training",
     ),
     "learners": (
         "training/learners",
         "unit/learners unit/algorithms unit/sft unit/training unit/estimate/test_estimate.py "
-        "unit/rollout/test_draws.py unit/test_own_parts_errors.py "
-        "integration/test_updater.py integration/test_continuing.py "
-        "integration/test_critic_settings.py integration/test_exact.py "
-        "integration/test_export_critics.py "
-        "integration/test_fresh_prompts.py integration/test_gradients.py "
-        "integration/test_logprobs.py integration/test_references.py integration/test_sft.py "
-        "integration/test_values.py integration/test_who_learns.py "
-        "integration/test_workflow_training.py",
+        "unit/rollout/test_draws.py unit/test_own_parts_errors.py",
+        "continuing critic_settings exact export_critics fresh_prompts gradients logprobs "
+        "references sft updater values who_learns workflow_training",
     ),
     "rollout": (
         "rollout",
         "unit/rollout unit/agents unit/cast unit/advantage unit/tasks/test_misbehaving_tasks.py "
         "unit/config/test_temperature_anneal.py unit/serve/test_content_bytes.py "
-        "unit/serve/test_serve_text.py unit/sft/test_dialogues.py "
-        "unit/test_odd_user_code.py unit/test_reasoning.py "
-        "contract/test_check_task.py integration/test_chat_formats.py "
-        "integration/test_first_opening.py integration/test_free_order.py "
-        "integration/test_overflow.py integration/test_template_dialogues.py",
+        "unit/serve/test_serve_text.py unit/sft/test_dialogues.py unit/test_odd_user_code.py "
+        "unit/test_reasoning.py contract/test_check_task.py",
+        "chat_formats first_opening free_order overflow template_dialogues",
     ),
     "engines": (
         "engines",
-        "unit/engines unit/serve unit/estimate/test_duration.py "
-        "integration/test_continuous_batching.py integration/test_vllm_server.py "
-        "integration/test_end_tokens.py integration/test_generations.py "
-        "integration/test_sampling.py integration/test_serve_engine.py "
-        "integration/test_served_teacher.py integration/test_several_servers.py "
-        "integration/test_shared_servers.py integration/test_token_engine.py "
-        "integration/test_vllm_server_answers.py "
-        "integration/test_vllm_server_checks.py integration/test_vllm_server_engine.py "
-        "integration/test_vllm_server_faults.py integration/test_vllm_server_requests.py "
-        "integration/test_vllm_server_start.py",
+        "unit/engines unit/serve unit/estimate/test_duration.py",
+        "continuous_batching end_tokens generations sampling serve_engine served_teacher "
+        "several_servers shared_servers token_engine vllm_server vllm_server_answers "
+        "vllm_server_checks vllm_server_engine vllm_server_faults vllm_server_requests "
+        "vllm_server_start",
     ),
-    "statistics": ("runs/over_seeds.py", "unit/test_statistics.py"),
+    "statistics": ("runs/over_seeds.py", "unit/test_statistics.py", ""),
     "update": (
         "training/update",
         "unit/algorithms unit/training unit/test_item_means.py unit/test_own_parts_errors.py "
-        "unit/test_truncated_episodes.py unit/test_unscored.py "
-        "integration/test_critic_settings.py integration/test_gradients.py "
-        "integration/test_served_teacher.py integration/test_teachers.py "
-        "integration/test_references.py integration/test_update_schedules.py "
-        "integration/test_updater.py integration/test_values.py integration/test_who_learns.py "
-        "integration/test_workflow_training.py",
+        "unit/test_truncated_episodes.py unit/test_unscored.py",
+        "critic_settings gradients references served_teacher teachers update_schedules updater "
+        "values who_learns workflow_training",
     ),
     "values": (
         "methods/values",
         "unit/critic unit/training unit/test_ceiling.py unit/test_item_means.py "
-        "unit/test_own_parts_errors.py unit/test_truncated_episodes.py "
-        "unit/test_unscored.py integration/test_critic_fit.py "
-        "integration/test_export_critics.py "
-        "integration/test_given_critic.py integration/test_updater.py integration/test_values.py",
+        "unit/test_own_parts_errors.py unit/test_truncated_episodes.py unit/test_unscored.py",
+        "critic_fit export_critics given_critic updater values",
     ),
 }
-"""What is mutated, below colearn/, and the tests by which it is judged."""
+"""What is mutated, below colearn/; the tests that judge it, below tests/; integration/test_*.py."""
 LEFT_OUT = "deepspeed"
 """Files that need an extra, by how their names begin."""
 ENDLESS = "does not end"
@@ -160,12 +139,17 @@ def main() -> None:
     os.environ |= {"PYTHONPATH": str(TREE), "MUTANT_UNDER_TEST": "stats"}
     runpy.run_path("sitecustomize.py")
     os.environ["MUTANT_UNDER_TEST"] = ""  # while tests are collected
-    tests = {f"tests/{path}" for name in chosen.packages for path in PACKAGES[name][1].split()}
+    tests = {f"tests/{path}" for name in chosen.packages for path in judges(name)}
     arguments = ["-q", "-s", "-p", "no:cacheprovider", "--no-header", *sorted(tests)]
     judge = Judge(chosen.packages, chosen.count, chosen.seed, chosen.seconds)
     if pytest.main(arguments, plugins=[judge]):
         raise SystemExit("the mutants were not tried to the end")
     print("\n".join([*judge.rows, "", *judge.missed]))
+
+
+def judges(package: str) -> list[str]:
+    _, paths, names = PACKAGES[package]
+    return [*paths.split(), *(f"integration/test_{name}.py" for name in names.split())]
 
 
 def copy_repository() -> None:
@@ -180,19 +164,16 @@ def copy_repository() -> None:
         file.write(SETTINGS)
 
 
-def _files(place: Path) -> list[Path]:
-    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
-
-
 def make_mutants() -> None:
     """Write every mutant of every package beside its function; `mutants.json` lists their names."""
     from mutmut.mutation.file_mutation import mutate_file_contents
 
     os.chdir(TREE)  # where mutmut reads its settings
     names: dict[str, list[str]] = {}
-    for package, (folder, _) in PACKAGES.items():
+    for package, (folder, *_) in PACKAGES.items():
         names[package] = []
-        for path in _files(Path("colearn", folder)):
+        place = Path("colearn", folder)
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             if not path.name.startswith(LEFT_OUT):
                 mutated = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
                 path.write_text(mutated.code, encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import mutations
-from mutations import ENDLESS, PACKAGES, ROOT, drawn, first_failing, row
+from mutations import ENDLESS, PACKAGES, ROOT, drawn, first_failing, judges, row
 
 
 def test_a_row_counts_who_noticed_and_gives_a_draw_its_interval() -> None:
@@ -36,9 +36,9 @@ def test_a_longer_draw_begins_with_a_shorter_one() -> None:
 
 
 def test_the_tests_that_judge_a_package_are_there() -> None:
-    for folder, paths in PACKAGES.values():
+    for package, (folder, *_) in PACKAGES.items():
         assert (ROOT / "colearn" / folder).exists()
-        assert [path for path in paths.split() if not (ROOT / "tests" / path).exists()] == []
+        assert [path for path in judges(package) if not (ROOT / "tests" / path).exists()] == []
 
 
 @pytest.fixture
