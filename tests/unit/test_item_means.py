@@ -175,6 +175,11 @@ def test_each_reader_has_the_means_of_its_agents() -> None:
     assert told == {"alice": {0: pytest.approx(1.0)}, "bob": {0: pytest.approx(7.0)}}
 
 
+def test_a_reader_s_means_are_found_by_its_whole_name() -> None:
+    state = {"lead writer\x1f0": (4.0, 2.0), "lead\x1f0": (3.0, 1.0)}
+    assert ItemMeans(state).of_readers(("lead writer",)) == {"lead writer\x1f0": (4.0, 2.0)}
+
+
 def marks(*numbers: tuple[int, int | None, str | None]) -> Row:
     read = tuple(Mark(node, 0, inside, agent) for node, inside, agent in numbers)
     return Row(tokens=(1,), pieces=(), marks=read)
