@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,17 @@ CLASSEVAL = 40 * 66 // 2
 
 @dataclass(frozen=True)
 class Sizes:
-    """Words of the first observation and of later ones, new tokens, and episodes."""
+    """Words of the first observation and of later ones, new tokens, episodes, and the temperature,
+    which is also top_p."""
 
     first: int = 512
     later: int = 128
     new: int = 256
     episodes: int = 4
+    heat: float = 1.0
 
     def reduced(self) -> Sizes:
-        return Sizes(24, 12, 8, self.episodes)
+        return replace(self, first=24, later=12, new=8)
 
 
 def long_words(item: int, agent: str, turn: int, count: int) -> str:
@@ -114,42 +116,39 @@ def peak(small: bool) -> float:
     return 0.0 if small else round(torch.cuda.max_memory_allocated() / 2**30, 2)
 
 
-def settings_of(
-    path: str, algorithm: str, sizes: Sizes, device: Any, lora: bool, **run: Any
-) -> dict[str, Any]:
+def settings_of(path: str, sizes: Sizes, device: Any, lora: bool, **run: Any) -> dict[str, Any]:
     model: dict[str, Any] = {"path": path, "dtype": "bfloat16"}
+    heat = {"temperature": sizes.heat, "top_p": sizes.heat}
     if lora:
         model["lora"] = {"rank": 16}
     return {
         "task": {"name": "_gpu_runs:LongWords", "first": sizes.first, "later": sizes.later},
-        "algorithm": {"name": algorithm},
+        "algorithm": {"name": "collm_cc"},
         "models": {"*": model},
-        "agents": {"*": {"sampling": {"max_tokens": sizes.new}}},
-        "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
+        "agents": {"*": {"sampling": {"max_tokens": sizes.new, **heat}}},
+        "critic": {**model, "baseline": "none"},
         "train": {"episodes": sizes.episodes, "token_budget": 16_384, "environment_steps": 10**9},
         "evaluation": {"every": 10**9, "episodes": 1},
         "run": {"device": str(device), **run},
     }
 
 
-def iteration(
-    shape: Mapping[str, int], small: bool, device: Any, *, row: str, algorithm: str, **run: Any
-) -> Rows:
-    """Two agents, each an adapter on one base, two turns: seconds and peak beside a dry run's."""
-    figures = team(shape, small, device, algorithm, Sizes(), **{"generator": "transformers", **run})
-    yield row, figures
+def iteration(shape: Mapping[str, int], small: bool, device: Any, row: str, **run: Any) -> Rows:
+    """CoLLM-CC with adapters on one base, two turns: seconds and peak beside a dry run's."""
+    run = {"generator": "transformers", **run}
+    yield row, team(shape, small, device, Sizes(), **run)
 
 
 def classeval(shape: Mapping[str, int], small: bool, device: Any) -> Rows:
     """CoLLM-CC with 3B models in ClassEval's shape, as adapters: hours of the whole run."""
-    sizes = Sizes(first=600, later=1200, new=600, episodes=2)
-    figures = team(shape, small, device, "collm_cc", sizes, generator="transformers")
+    sizes = Sizes(first=600, later=1200, new=600, episodes=2, heat=0.6)
+    figures = team(shape, small, device, sizes, generator="transformers")
     seconds = figures["rollout"] + figures["update"]
     yield "ClassEval", {"hours": round(CLASSEVAL * seconds / 3600, 2), **figures}
 
 
 def team(
-    shape: Mapping[str, int], small: bool, device: Any, algorithm: str, sizes: Sizes, **run: Any
+    shape: Mapping[str, int], small: bool, device: Any, sizes: Sizes, **run: Any
 ) -> dict[str, Any]:
     """Seconds of an iteration's rollout and update, and peak GiB, beside those of a dry run."""
     from colearn.config import Config
@@ -160,7 +159,7 @@ def team(
 
     sizes = sizes.reduced() if small else sizes
     with model_folder(shape, small) as path:
-        settings = settings_of(path, algorithm, sizes, device, True, **run)
+        settings = settings_of(path, sizes, device, True, **run)
         config = Config.model_validate(settings)
         predicted: dict[str, Any] = {}
         if not small:
@@ -287,10 +286,10 @@ def own_grpo(path: str, sizes: Sizes, small: bool, device: Any) -> dict[str, Any
 
     clock = Clock(small)
     with tempfile.TemporaryDirectory() as scratch:
-        settings = settings_of(path, "magrpo", sizes, device, False, generator="transformers")
+        settings = settings_of(path, sizes, device, False, generator="transformers")
         settings["task"]["name"] = "_gpu_runs:OneAgent"
         settings["algorithm"] = {"name": "grpo", "rollout": {"name": "parallel", "k": GROUP}}
-        settings["train"]["episodes"] = PROMPTS
+        settings["train"]["episodes"], settings["critic"] = PROMPTS, None
         with suppress(Enough):
             Experiment(Config.model_validate(settings), Path(scratch) / "run").run(clock.step)
         return clock.figures(sizes.new)

@@ -145,6 +145,7 @@ class Slab:
         if alike is None:
             alike = count == 1 and len(set(self._lengths)) == 1
         self._level = self._lengths[0] if alike else None
+        self._all_rows = torch.arange(self.rows, device=self.device)[:, None]
         self._used = min(-(-used // BLOCK) * BLOCK, self.capacity)
         return self._slots + self.device_offsets[:, None]
 
@@ -169,14 +170,13 @@ class Slab:
             for store, new in ((self.keys, keys), (self.values, values)):
                 shape = (self.room, new.shape[1], self.capacity, new.shape[3])
                 store.append(new.new_zeros(shape, dtype=_read_as(new)))
-        rows = torch.arange(self.rows, device=self.device)[:, None]
         for store, new in ((self.keys, keys), (self.values, values)):
             if self._level is not None:  # several times faster than by indices
                 end = self._level + new.shape[2]
                 store[layer][: self.rows, :, self._level : end] = new
             else:
                 placed = rearrange(new.to(store[layer].dtype), HEADS_BEFORE_SLOTS)
-                store[layer][rows, :, self._slots] = placed
+                store[layer][self._all_rows, :, self._slots] = placed
         used = (slice(0, self.rows), slice(None), slice(0, self._used))
         return self.keys[layer][used], self.values[layer][used]
 

@@ -40,7 +40,7 @@ class Transformers(GeneratorKind):
     """Device of the copy; None: the model's device."""
     cuda_graphs: bool = True
     """Whether to record the forward pass of one token once for each batch shape, and to replay the
-    recorded pass. The host then launches about a thousand kernels at once. The setting has an
+    recorded pass. The host then launches several hundred kernels at once. The setting has an
     effect only on CUDA devices, and not for models whose rotary frequencies depend on the longest
     row."""
 

@@ -1,7 +1,7 @@
 """Records the forward pass of one decoded token as a CUDA graph, once for each shape, and replays
 the graph.
 
-On a CUDA device, the pass of one token consists of about a thousand short kernels. The host takes
+On a CUDA device, the pass of one token consists of several hundred short kernels. The host takes
 longer to launch these kernels than the device takes to run them. A replay launches all kernels at
 once.
 """

@@ -132,7 +132,7 @@ class Base(Adapted):
         `unpack`, which must be called before the weights change."""
         if self.device.type != "cpu":
             if self._device_layers is None:
-                self._device_layers = DeviceLayers(self, self.compute)
+                self._device_layers = DeviceLayers(self, self.compute, self.cache_argument)
             return self._device_layers.used()
         if not worthwhile(self.device, self.compute):
             return nullcontext()
@@ -217,14 +217,16 @@ class Base(Adapted):
                     return flex_mask(window)
                 return {"full_attention": flex_mask(), "sliding_attention": flex_mask(window)}
             mask = mask.dense(self.device)
+        cached = cache is not None
         if kinds <= {"full_attention"} and (kinds or window is None):
-            return self._form(mask)
+            return self._form(mask, cached)
         assert position_ids is not None and window is not None
         keys = position_ids if cache is None else cache.key_positions()
         near = mask & (position_ids[:, None, :, None] - keys[:, None, None, :] < window)
         if not kinds:  # Mistral, Phi 3, ...: a window on every layer
-            return self._form(near)
-        return {"full_attention": self._form(mask), "sliding_attention": self._form(near)}
+            return self._form(near, cached)
+        forms = {"full_attention": mask, "sliding_attention": near}
+        return {kind: self._form(one, cached) for kind, one in forms.items()}
 
     def _blocks(self, mask: Visibility, window: int | None) -> Tensor | None:
         """Return the blocks of a packed tree's mask; None if the model or device does not support
@@ -244,13 +246,17 @@ class Base(Adapted):
             return False
         return self.device.type == "cuda" and too_large(mask)
 
-    def _form(self, mask: Tensor) -> Tensor:
+    def _form(self, mask: Tensor, cached: bool) -> Tensor:
         """Return the mask as bool for scaled-dot-product attention, or as an additive mask for
-        eager attention."""
+        eager attention and for decoding on an accelerator."""
         if self._causal.config._attn_implementation != "eager":
-            return mask
-        added = torch.zeros(mask.shape, dtype=self.compute, device=mask.device)
-        return added.masked_fill(~mask, torch.finfo(self.compute).min)
+            # on an accelerator, torch would convert the mask in every layer
+            return self._added(mask, float("-inf")) if cached and mask.is_cuda else mask
+        return self._added(mask, torch.finfo(self.compute).min)
+
+    def _added(self, mask: Tensor, hidden: float) -> Tensor:
+        added = torch.full(mask.shape, hidden, dtype=self.compute, device=mask.device)
+        return added.masked_fill_(mask, 0.0)
 
 
 def cache_argument(decoder: torch.nn.Module) -> str:

@@ -1,8 +1,9 @@
 """Inference layers for accelerators, where kernel launches dominate the cost of a token.
 
-Linear layers keep their weights in the compute type instead of casting them in every pass. A norm
-runs as one kernel. The adapters of a layer take two matrix multiplications in total, even in a
-mixed batch of agents.
+Linear layers keep their weights in the compute type instead of casting them in every pass. Layers
+with one input, such as queries, keys and values, are one matrix multiplication, with the first
+factors of all adapters; the second factors are another one, even in a mixed batch of agents. A norm
+runs as one kernel.
 """
 
 from __future__ import annotations
@@ -10,31 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .adapters import NO_ADAPTER, Adapted
+from .device_blocks import Forward, attention, beside, gated, is_linear, plain
 from .lean_layers import norm_kind
-
-Forward = Callable[..., Tensor]
 
 
 class DeviceLayers:
     """Inference-only forward functions for the layers of a base. The functions copy weights on
     first use; the copies are valid until a weight changes."""
 
-    def __init__(self, base: Adapted, compute: torch.dtype) -> None:
-        from peft.tuners.lora import Linear
-
+    def __init__(self, base: Adapted, compute: torch.dtype, cache: str) -> None:
         self.selection = _Selection(base)
-        self._forwards: list[tuple[nn.Module, Forward]] = []
+        self._forwards: list[tuple[nn.Module, Callable[..., Any]]] = []
         for layer in base.model.modules():
-            if _plain(layer):
-                self._forwards.append((layer, _linear(layer, compute)))
-            elif type(layer) is Linear and not layer.lora_variant and not layer.merged:
-                self._forwards.append((layer, _adapted(layer, compute, self.selection)))
+            members = beside(layer)
+            if members:
+                product = _product(members, compute, self.selection)
+                is_mlp = len(members) == 2
+                together = gated(layer, product) if is_mlp else attention(layer, product, cache)
+                self._forwards.append((layer, together))
+            elif is_linear(layer):
+                self._forwards.append((layer, _product([layer], compute, self.selection)))
             elif (kind := norm_kind(type(layer))) is not None:
                 self._forwards.append((layer, _norm(layer, kind == "gemma", compute)))
 
@@ -62,11 +65,12 @@ class DeviceLayers:
 
 def compute_bytes(model: nn.Module, compute: torch.dtype) -> int:
     """Number of bytes of the copies in the compute type. Only linear weights stored in another type
-    are copied."""
+    or stacked are copied, but of the latter not frozen ones in the compute type."""
+    stacked = {id(one) for layer in model.modules() for one in beside(layer)}
     return sum(
         layer.weight.numel() * compute.itemsize
-        for layer in filter(_plain, model.modules())
-        if layer.weight.dtype != compute
+        for layer in filter(plain, model.modules())
+        if layer.weight.dtype != compute or (id(layer) in stacked and layer.weight.requires_grad)
     )
 
 
@@ -130,61 +134,92 @@ class RowMasks:
 
 def _mask(columns: Columns, rows: Sequence[str], like: Tensor) -> Tensor:
     numbers = {name: number for number, (name, _) in enumerate(columns)}
-    owners = [number for number, (_, rank) in enumerate(columns) for _ in range(rank)]
+    owners = [numbers[name] for name, rank in columns for _ in range(rank)]
     of_rows = [numbers.get(row, -1) for row in rows]
     # one copy to the device for both
     joined = torch.tensor([*of_rows, *owners], device=like.device)
     return (joined[: len(of_rows), None] == joined[None, len(of_rows) :]).to(like.dtype)
 
 
-def _linear(layer: nn.Linear, compute: torch.dtype) -> Forward:
-    weight: Tensor | None = None
-    bias: Tensor | None = None
-
-    def forward(states: Tensor) -> Tensor:
-        nonlocal weight, bias
-        if weight is None:
-            weight = layer.weight.to(compute)
-            bias = None if layer.bias is None else layer.bias.to(compute)
-        return nn.functional.linear(states.to(compute), weight, bias)
-
-    return forward
-
-
-def _adapted(layer: Any, compute: torch.dtype, selection: _Selection) -> Forward:
-    """A layer with adapters: y = x W + (x A · m) B, where A and B stack all adapters and m is 1 in
-    the columns of each row's adapter. With few adapters, computing unused columns costs less than
+def _product(layers: Sequence[Any], compute: torch.dtype, selection: _Selection) -> Forward:
+    """The outputs of layers with one input, side by side: y = x W + (x A · m) B, where W, A and B
+    stack the layers and all of their adapters, and m is 1 in the columns of each row's adapter. W
+    and A are one matrix multiplication. With few adapters, computing unused columns costs less than
     gathering factors by row."""
-    columns: Columns = tuple((name, int(layer.r[name])) for name in layer.lora_A)
-    slices: dict[str, slice] = {}
-    first = 0
-    for name, rank in columns:
-        slices[name] = slice(first, first + rank)
-        first += rank
-    down: Tensor | None = None
-    up: Tensor | None = None
+    names = list(dict.fromkeys(name for layer in layers for name in getattr(layer, "lora_A", ())))
+    adapted = [
+        (name, layer) for name in names for layer in layers if name in getattr(layer, "lora_A", ())
+    ]
+    columns: Columns = tuple((name, int(layer.r[name])) for name, layer in adapted)
+    plain = [getattr(layer, "base_layer", layer) for layer in layers]
+    width = sum(layer.out_features for layer in plain)
+    slices = {"": slice(None)}
+    """Columns of each adapter; of all adapters for a mixed batch."""
+    end = 0
+    for name in names:
+        begin, end = end, end + sum(rank for owner, rank in columns if owner == name)
+        slices[name] = slice(begin, end)
+    stack: _Stack | None = None
 
     def forward(states: Tensor, *_: Any, **__: Any) -> Tensor:
-        nonlocal down, up
+        nonlocal stack
+        if stack is None:
+            stack = _Stack(plain, adapted, slices, compute)
         states = states.to(compute)
-        result: Tensor = layer.base_layer(states)
         mixed = selection.base.row_adapters is not None
-        if not mixed and selection.single not in slices:
-            return result
-        if down is None or up is None:
-            down = torch.cat([layer.lora_A[name].weight for name, _ in columns]).to(compute)
-            scaled = [layer.lora_B[n].weight * layer.scaling[n] for n, _ in columns]
-            up = torch.cat(scaled, 1).T.to(compute).contiguous()
         # a decoding step's single adapter reads its own columns
-        part = slice(None) if mixed else slices[selection.single or NO_ADAPTER]
-        low = nn.functional.linear(states, down[part])
+        chosen = "" if mixed else selection.single or NO_ADAPTER
+        if not columns or chosen not in slices:
+            return nn.functional.linear(states, stack.plain, stack.plain_bias)
+        both = nn.functional.linear(states, stack.weight, stack.bias)
+        result, low = both[..., :width], both[..., width:][..., slices[chosen]]
         if mixed:
             mask = selection.mask(columns, low)
             low = low * (mask[:, None] if low.dim() == 3 else mask)
-        width = result.shape[-1]
-        return result.view(-1, width).addmm_(low.view(-1, low.shape[-1]), up[part]).view_as(result)
+        result.view(-1, width).addmm_(low.view(-1, low.shape[-1]), stack.ups[chosen])
+        return result
 
     return forward
+
+
+class _Stack:
+    """Weights of layers with one input: W above A [outputs + ranks, inputs] with its bias, and B
+    [ranks, outputs] for each of `slices`. Frozen weights in the compute type become views of W, so
+    that they are in memory once."""
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def __init__(
+        self,
+        layers: Sequence[nn.Linear],
+        adapted: Sequence[tuple[str, Any]],
+        slices: Mapping[str, slice],
+        compute: torch.dtype,
+    ) -> None:
+        sizes = [layer.out_features for layer in layers]
+        width, ends = sum(sizes), dict(zip(layers, accumulate(sizes), strict=True))
+        parts = [layer.weight.detach() for layer in layers]
+        parts += [layer.lora_A[name].weight.detach() for name, layer in adapted]
+        alone = len(parts) == 1
+        self.weight = parts[0].to(compute) if alone else torch.cat([p.to(compute) for p in parts])
+        self.plain, self.bias, self.plain_bias = self.weight[:width], None, None
+        if any(layer.bias is not None for layer in layers):
+            self.bias = self.weight.new_zeros(len(self.weight))
+            self.plain_bias = self.bias[:width]
+        up = self.weight.new_zeros(len(self.weight) - width, width)
+        row = 0
+        for name, layer in adapted:
+            factor, end = layer.lora_B[name].weight, ends[layer.base_layer]
+            row += factor.shape[1]
+            scaled = (factor * layer.scaling[name]).T.to(compute)
+            up[row - len(scaled) : row, end - len(factor) : end] = scaled
+        self.ups = {name: up[rows] for name, rows in slices.items()}
+        for layer, end in ends.items():
+            part = self.weight[end - layer.out_features : end]
+            if self.bias is not None and layer.bias is not None:
+                self.bias[end - len(part) : end] = layer.bias
+            if not alone and layer.weight.dtype == compute and not layer.weight.requires_grad:
+                layer.weight.data = part  # a training pass reads it, too
 
 
 def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
@@ -207,9 +242,3 @@ def _norm(norm: Any, shifted: bool, compute: torch.dtype) -> Forward:
         return normed.type_as(states) if shifted else normed
 
     return forward
-
-
-def _plain(layer: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether the layer is an unmodified `nn.Linear`, so that a call only multiplies by the weights
-    and adds the bias."""
-    return type(layer) is nn.Linear and "forward" not in layer.__dict__

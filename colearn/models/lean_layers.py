@@ -84,7 +84,7 @@ def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
 def _kind(module: type[nn.Module]) -> Callable[[Any, Tensor], Tensor] | None:
     from transformers.models.llama.modeling_llama import LlamaMLP
 
-    if _same_code(module, LlamaMLP):
+    if same_code(module, LlamaMLP):
         return _mlp
     norm = norm_kind(module)
     return None if norm is None else _llama_norm if norm == "llama" else _gemma_norm
@@ -95,19 +95,19 @@ def norm_kind(module: type[nn.Module]) -> Literal["llama", "gemma"] | None:
     None for any other class."""
     from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-    if _same_code(module, LlamaRMSNorm):
+    if same_code(module, LlamaRMSNorm):
         return "llama"
     if module.__name__.startswith("Gemma"):
         from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 
-        if _same_code(module, Gemma3RMSNorm, "forward", "_norm"):
+        if same_code(module, Gemma3RMSNorm, "forward", "_norm"):
             return "gemma"
     return None
 
 
-def _same_code(first: type, second: type, *names: str) -> bool:
-    """Whether the named methods of two classes have equal bytecode. transformers repeats a layer's
-    code for each architecture."""
+def same_code(first: Any, second: Any, *names: str) -> bool:
+    """Whether the named methods of two classes, or functions of two modules, have equal bytecode.
+    transformers repeats a layer's code for each architecture."""
     codes = []
     for kind in (first, second):
         methods = [getattr(kind, name, None) for name in names or ("forward",)]

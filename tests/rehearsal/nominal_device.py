@@ -267,6 +267,8 @@ def _count(name: str, args: Any, index: int | None, target: int | None) -> None:
         _waits(name)
     if name not in VIEWS and name != "_local_scalar_dense":
         _runs(name)
+    if name == "_fused_rms_norm" and not args[0].is_contiguous():
+        _runs("copy_")
     if name in INDEXING:
         for tensor in tree_leaves(args[1]):
             if isinstance(tensor, Tensor) and tensor.dtype == torch.bool:

@@ -11,7 +11,7 @@ def test_the_device_computes_what_the_cpu_computes(rehearse):
     assert max(gap for both in gaps.values() for gap in both) <= 1e-5
 
 
-@pytest.mark.parametrize("item", ["decode", "update", "team, magrpo", "classeval"])
+@pytest.mark.parametrize("item", ["decode", "update", "team, collm_cc", "classeval"])
 def test_an_item_gives_every_row_that_was_predicted(rehearse, item):
     case = rehearse("gpu_cases:measured", item=item)
     assert list(case["rows"]) == case["predicted"]
