@@ -216,9 +216,20 @@ class ResolvedRun:
         budget = self.config.train.token_budget
         if budget is not None:
             return budget
+        return CUDA_TOKEN_BUDGET if self._on_cuda else TOKEN_BUDGET
+
+    @property
+    def joint_passes(self) -> bool:
+        """`train.joint_passes`, or its default on the devices of the networks."""
+        chosen = self.config.train.joint_passes
+        return self._on_cuda if chosen is None else chosen
+
+    @property
+    def _on_cuda(self) -> bool:
+        """Whether all networks are on CUDA devices."""
         names = {self.device(key)[0] for key in self.networks}
         types = {(self.auto if name == "auto" else name).partition(":")[0] for name in names}
-        return CUDA_TOKEN_BUDGET if types == {"cuda"} else TOKEN_BUDGET
+        return types == {"cuda"}
 
     def schedule_of(self, key: NetworkKey) -> tuple[int, int | None]:
         """Epochs and minibatch size of a network; `train.minibatch_unit` is the size's unit."""

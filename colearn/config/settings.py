@@ -55,6 +55,10 @@ class TrainSettings(Section):
     token_budget: int | None = Field(default=None, ge=1)
     """Maximum number of tokens per micro-batch, including padding; affects memory and speed, not
     the gradient. None: 8,192 if all models are on CUDA devices, else 2,048."""
+    joint_passes: bool | None = None
+    """Whether adapters on one frozen base are trained in joint passes: the base's layers run once
+    for the rows of all adapters; affects memory and speed, not the gradient. None: only if all
+    models are on CUDA devices."""
     record: bool = False
     """Whether to write the texts and rewards of all training episodes to trees.jsonl; `colearn
     critic fit` trains a critic on this file."""

@@ -4,11 +4,11 @@ model or critic; and the optimiser that a learner is built with."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from .timeline import Timed
 
@@ -36,6 +36,14 @@ class Accumulated:
     """Sums over the micro-batches."""
     values: Mapping[int, tuple[float, ...]]
     """The value head's outputs at the marks of each row that has marks, by the row's index."""
+
+
+class Minibatch(NamedTuple):
+    """The data of one optimiser step of one learner."""
+
+    learner: Learner
+    rows: Sequence[Row]
+    objective: Objective
 
 
 class WeightCopy(ABC):
@@ -76,6 +84,8 @@ class Learner(Timed, ABC):
     """Number of trained parameters."""
     steps: int
     """Number of optimiser steps so far, which is the version of the learner's weights."""
+    pass_group: Hashable | None = None
+    """Learners with equal groups can be trained in joint passes; None: in no joint pass."""
 
     @abstractmethod
     def evaluate(self, rows: Sequence[Row], *, reference: bool = False) -> list[Outputs]:
@@ -92,6 +102,11 @@ class Learner(Timed, ABC):
         Errors: FloatingPointError if a loss is not finite; raised in every process, and names the
         loss.
         """
+
+    def accumulate_joint(self, minibatches: Sequence[Minibatch]) -> list[Accumulated]:
+        """As `accumulate`, for minibatches of several learners of one `pass_group`, this learner
+        among them: the rows of all share micro-batches, and the base's layers run once for each."""
+        return [one.learner.accumulate(one.rows, one.objective) for one in minibatches]
 
     @abstractmethod
     def step(self, done: float) -> dict[str, float]:

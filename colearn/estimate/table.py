@@ -160,5 +160,6 @@ def _steps(steps: IterationBounds, token_budget: int) -> Table:
         table.add_row(name, value)
     for key, total in steps.updates.items():
         work = f"{total.tokens:,} in {total.micro_batches:,} micro-batches"
+        work = work if total.micro_batches else "in the joint passes above"
         table.add_row(f"padded tokens, {key}", work)
     return table

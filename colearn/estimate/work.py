@@ -4,7 +4,7 @@ as the run does."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +44,7 @@ class Updates:
     works: Mapping[NetworkKey, Work]
     """The largest micro-batch of each learner; a learner without rows has no entry."""
     totals: Mapping[NetworkKey, Totals]
-    """Totals over all epochs of an iteration."""
+    """Totals over all epochs of an iteration; joint passes are in the totals of one learner."""
 
 
 def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -> Updates:
@@ -54,12 +54,14 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
     model is not on this machine.
     """
     rows = _actor_rows(run, trees) | _critic_rows(run, trees, architectures)
-    works, totals = {}, {}
+    works: dict[NetworkKey, Work] = {}
+    totals: dict[NetworkKey, Totals] = {}
     unit = run.config.train.minibatch_unit
-    for key, learner_rows in rows.items():
-        epochs, minibatch = run.schedule_of(key)
+    for first, *others in _groups(run, rows):
+        epochs, minibatch = run.schedule_of(first)
+        of_group = [row for key in (first, *others) for row in rows[key]]
         batches = (
-            [row for row in learner_rows if row.tree in numbers]
+            [row for row in of_group if row.tree in numbers]
             for numbers in map(set, minibatches(trees, minibatch, range(len(trees)), unit))
         )
         steps = [cut_rows(batch, run.token_budget) for batch in batches if batch]
@@ -67,14 +69,28 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
             continue
         micros = [rows for step in steps for rows in step]
         step = max(steps, key=lambda step: max(map(padded, step)))
-        works[key] = Work(max(step, key=padded), several=len(step) > 1)
-        totals[key] = Totals(
+        work = Work(max(step, key=padded), several=len(step) > 1)
+        total = Totals(
             epochs=epochs,
             steps=epochs * len(steps),
             micro_batches=epochs * len(micros),
             tokens=epochs * sum(map(padded, micros)),
         )
+        works |= dict.fromkeys((first, *others), work)
+        totals |= {first: total}
+        totals |= dict.fromkeys(others, replace(total, micro_batches=0, tokens=0))
     return Updates(works, totals)
+
+
+def _groups(run: ResolvedRun, keys: Iterable[NetworkKey]) -> list[list[NetworkKey]]:
+    """Return the learners with joint passes, whose work is counted as that of the first one."""
+    groups: dict[Hashable, list[NetworkKey]] = {}
+    for key in keys:
+        settings = run.settings(key)
+        joint = run.joint_passes and settings.lora is not None and settings.quantization is None
+        group = (key.kind, run.base_of(key)) if joint else key
+        groups.setdefault(group, []).append(key)
+    return list(groups.values())
 
 
 def _actor_rows(run: ResolvedRun, trees: Trees) -> dict[NetworkKey, list[Row]]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -81,14 +82,19 @@ class Adapted(nn.Module):
     def check_headless(self, adapter: str, user: str) -> None:
         """Errors: ConfigError if an adapter is on the LM head, because the network `user` never
         runs the LM head."""
-        from peft.tuners.lora import LoraLayer
-
-        head = self._causal.get_output_embeddings()
-        if isinstance(head, LoraLayer) and adapter in head.scaling:
+        head: Any = self._causal.get_output_embeddings()
+        if self.head_adapted and adapter in head.scaling:
             raise ConfigError(
                 f"lora.targets: {user} does not run the LM head's layer, so an adapter on it would "
                 "never be trained; name other layers"
             )
+
+    @property
+    def head_adapted(self) -> bool:
+        """Whether an adapter is on the LM head."""
+        from peft.tuners.lora import LoraLayer
+
+        return isinstance(self._causal.get_output_embeddings(), LoraLayer)
 
     @property
     def row_adapters(self) -> list[str] | None:
@@ -121,7 +127,7 @@ class Adapted(nn.Module):
 
     def _inject(self, name: str, settings: LoraConfig) -> None:
         from peft import get_peft_model
-        from peft.tuners.lora.layer import LoraLayer, ParamWrapper
+        from peft.tuners.lora.layer import Linear, LoraLayer, ParamWrapper
 
         before = {layer for layer in self.model.modules() if isinstance(layer, LoraLayer)}
         with warnings.catch_warnings():
@@ -139,6 +145,8 @@ class Adapted(nn.Module):
                     layer.forward = partial(self._by_adapter, layer, layer.forward)
                 else:
                     layer.register_forward_pre_hook(self._route, with_kwargs=True)
+                if type(layer) is Linear:
+                    layer._mixed_batch_forward = partial(_mixed, layer, layer._mixed_batch_forward)
 
     def _route(self, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
         if self._row_adapters is not None:
@@ -162,23 +170,26 @@ class Adapted(nn.Module):
             _set(layer, active, disabled)
 
     @contextmanager
-    def of_rows(self, rows: Sequence[int] | None, *, one: bool = False) -> Iterator[None]:
+    def of_rows(
+        self, rows: Sequence[int] | None, *, one: bool = False
+    ) -> Iterator[list[str] | None]:
         """Context in which the model computes only these rows of the batch. Used inside `using`
-        with one adapter per row. `one`: the rows share the adapter that the layers have."""
+        with one adapter per row. `one`: the rows share the adapter that the layers have. Yields
+        `row_adapters`."""
         row_adapters = self._row_adapters
         if one:
             self._row_adapters = None
         elif row_adapters is not None and rows is not None:
             self._row_adapters = [row_adapters[row] for row in rows]
         try:
-            yield
+            yield self._row_adapters
         finally:
             self._row_adapters = row_adapters
 
     @contextmanager
     def using(self, adapters: str | Sequence[str | None] | None) -> Iterator[None]:
-        """Select one adapter, no adapter, or (inference only) one adapter for each row of the
-        batch."""
+        """Select one adapter, no adapter, or one adapter for each row of the batch. In training,
+        the rows of an adapter are adjacent."""
         if not self.adapters:
             yield
             return
@@ -194,6 +205,8 @@ class Adapted(nn.Module):
         if not isinstance(adapters, str) and adapters is not None:
             if len(set(adapters)) > 1:
                 self._row_adapters = [adapter or NO_ADAPTER for adapter in adapters]
+                if torch.is_grad_enabled():
+                    self._require_gradients(adapters)
                 try:
                     yield
                 finally:
@@ -208,6 +221,12 @@ class Adapted(nn.Module):
             self.model.set_adapter(adapters)
         yield
 
+    def _require_gradients(self, adapters: Sequence[str | None]) -> None:
+        """peft lets only the weights of its one active adapter have gradients."""
+        for adapter in filter(None, set(adapters)):
+            for parameter in self.adapter_parameters(adapter).values():
+                parameter.requires_grad_()
+
     def adapter_parameters(self, name: str) -> dict[str, nn.Parameter]:
         """The trained tensors of one adapter, keyed by peft's parameter name."""
         return {
@@ -215,6 +234,32 @@ class Adapted(nn.Module):
             for key, parameter in self.model.named_parameters()
             if name in key.split(".")  # an embedding's key ends in the name
         }
+
+
+def _mixed(
+    layer: Any,
+    gathering: Callable[..., torch.Tensor],
+    states: torch.Tensor,
+    *args: Any,
+    adapter_names: Sequence[str],
+    **named: Any,
+) -> torch.Tensor:
+    """Run a linear layer with one adapter per row. In training, an adapter reads a slice of the
+    batch. peft's `gathering` copies the rows of each adapter, in any order, for every layer."""
+    if layer.lora_variant or not torch.is_grad_enabled():
+        return gathering(states, *args, adapter_names=adapter_names, **named)
+    result: torch.Tensor = layer.base_layer(states)
+    cast = torch.is_autocast_enabled(states.device.type)  # to the compute type, by the layers
+    runs = [(name, len(list(rows))) for name, rows in groupby(adapter_names)]
+    changes: list[torch.Tensor] = []
+    for (name, _), part in zip(runs, states.split([size for _, size in runs]), strict=True):
+        if name in layer.lora_A:
+            down, up = layer.lora_A[name], layer.lora_B[name]
+            given = part if cast else part.to(down.weight.dtype)
+            changes.append(up(down(given) * layer.scaling[name]))
+        else:
+            changes.append(result.new_zeros(*part.shape[:-1], result.shape[-1]))
+    return result + torch.cat([change.to(result.dtype) for change in changes])
 
 
 def _joined(

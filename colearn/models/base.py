@@ -19,7 +19,7 @@ from colearn.errors import ConfigError
 from .adapters import Adapted
 from .device_layers import DeviceLayers, RowMasks
 from .flex import FlexMask, too_large
-from .lean_layers import LARGE, Lean, kept_inputs, lean_layers, of_read_positions
+from .lean_layers import LARGE, Lean, OfRead, kept_inputs, lean_layers, of_read_positions
 from .logits import logits_at_once, scaled_logits
 from .packed_products import PackedProducts, worthwhile
 from .recomputation import recomputing
@@ -98,13 +98,16 @@ class Base(Adapted):
         cache: Any = None,
         checkpointing: bool = False,
         read: Tensor | None = None,
+        read_rows: Sequence[int] | None = None,
     ) -> Tensor:
         """Compute the last hidden states [B, T, D]. `mask` is bool [B, 1, T, keys] over the cache's
         keys, or the attention pattern of packed trees. `checkpointing` recomputes activations in
         backward. `read`: unique indices into the flattened [B, T]; the hidden states at all other
-        positions may be undefined.
+        positions may be undefined. `read_rows`: a row with the adapter of each position in `read`,
+        if rows have different adapters.
         """
-        lean = self._keeping_inputs(input_ids.numel(), checkpointing, read)
+        of_read = partial(self.of_rows, read_rows)
+        lean = self._keeping_inputs(input_ids.numel(), checkpointing, read, of_read)
         with self.autocast(), lean, self._recomputing(checkpointing):
             states: Tensor = self._causal.get_decoder()(
                 input_ids=input_ids,
@@ -163,7 +166,7 @@ class Base(Adapted):
         return of_read_positions(last, self._lean)
 
     def _keeping_inputs(
-        self, positions: int, checkpointing: bool, read: Tensor | None
+        self, positions: int, checkpointing: bool, read: Tensor | None, of_read: OfRead
     ) -> AbstractContextManager[None]:
         """Context in which norms and MLPs save only their inputs for the backward pass, and parts
         of the last layer are computed only at the positions `read`; the latter also without a
@@ -172,7 +175,7 @@ class Base(Adapted):
         small = positions * self.config.hidden_size < LARGE
         if small or checkpointing:
             return nullcontext()
-        return kept_inputs(self._lean if torch.is_grad_enabled() else (), self._last, read)
+        return kept_inputs(self._lean if torch.is_grad_enabled() else (), self._last, read, of_read)
 
     def _recomputing(self, checkpointing: bool) -> AbstractContextManager[None]:
         if not (checkpointing and torch.is_grad_enabled()):

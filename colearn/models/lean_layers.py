@@ -10,7 +10,7 @@ last bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -20,6 +20,9 @@ from torch.autograd.function import once_differentiable
 
 Activation = Callable[[Tensor], Tensor]
 Forward = Callable[[Tensor], Tensor]
+OfRead = Callable[[], AbstractContextManager[Any]]
+"""Context of a pass over the positions that are read. Yields the positions' adapters, which a layer
+receives instead of the rows' adapters."""
 Lean = Sequence[tuple[nn.Module, Forward]]
 """Modules of a model, each with a forward function that saves fewer tensors."""
 
@@ -41,16 +44,19 @@ def lean_layers(model: nn.Module) -> Lean:
 
 @contextmanager
 def kept_inputs(
-    layers: Lean, last: Sequence[nn.Module] = (), read: Tensor | None = None
+    layers: Lean,
+    last: Sequence[nn.Module] = (),
+    read: Tensor | None = None,
+    of_read: OfRead = nullcontext,
 ) -> Iterator[None]:
     """Context in which forward passes store fewer activations. `read` are the positions whose final
     hidden states are needed, as unique indices into the flattened [B, T] (None: all positions). The
     modules in `last`, which belong to the last layer, are then computed only at these positions;
-    their output is 0 elsewhere."""
+    their output is 0 elsewhere. `of_read` is the context in which they run."""
     forwards = dict(layers)
     if read is not None:
         forwards |= {
-            layer: partial(_at, read, forwards.get(layer, layer.forward)) for layer in last
+            layer: partial(_at, read, of_read, forwards.get(layer, layer.forward)) for layer in last
         }
     for module, forward in forwards.items():
         module.__dict__["forward"] = forward
@@ -72,11 +78,14 @@ def of_read_positions(layer: nn.Module | None, layers: Lean) -> list[nn.Module]:
     return [module for module in modules if isinstance(module, nn.Module)]
 
 
-def _at(read: Tensor, forward: Forward, states: Tensor) -> Tensor:
+def _at(
+    read: Tensor, of_read: OfRead, forward: Callable[..., Tensor], states: Tensor, **named: Any
+) -> Tensor:
     """Apply `forward` at the positions `read` of states [B, T, D]; 0 at all other positions. The
     width and the dtype are those of the output: attention may be wider than the model."""
     flat = states.flatten(0, 1)
-    output = forward(flat[read])
+    with of_read() as adapters:
+        output = forward(flat[read], **dict.fromkeys(named, adapters))
     result = output.new_zeros(len(flat), output.shape[-1]).index_copy(0, read, output)
     return result.view(*states.shape[:-1], -1)
 

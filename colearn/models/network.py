@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import pstdev
 
@@ -17,6 +18,7 @@ from colearn.errors import ConfigError, reason_of
 
 from .base import Base
 from .logits import chosen_logprobs
+from .tree_mask import TreeMask
 
 HEAD = "value_head.safetensors"
 """A value head's file in the folder of a saved critic."""
@@ -91,6 +93,12 @@ class Network(nn.Module):
                 checkpointing=self.checkpointing,
                 read=batch.read,
             )
+        return self.outputs(hidden, batch, entropy=entropy, reference=reference)
+
+    def outputs(
+        self, hidden: Tensor, batch: RowBatch, *, entropy: bool = False, reference: bool = False
+    ) -> Outputs:
+        """Compute the outputs of `forward` from the base's hidden states [B, T, D]."""
         states = hidden[batch.token_rows, batch.token_columns]
         values = hidden.new_zeros(0, dtype=torch.float32)
         if len(batch.mark_rows):
@@ -124,8 +132,10 @@ class Network(nn.Module):
             empty = states.new_zeros(0, dtype=torch.float32)
             return empty, empty if entropy else None
 
+        adapter = None if reference else self.adapter
+
         def score(part: slice) -> tuple[Tensor, Tensor]:
-            with self.base.using(None if reference else self.adapter):
+            with self.base.using(adapter) if self.base.head_adapted else nullcontext():
                 logits = self.base.logits(states[part])
             if temperatures is not None:
                 logits = logits / temperatures[part, None]
@@ -144,6 +154,48 @@ class Network(nn.Module):
             parts = [score(part) for part in slices]
         logprobs = torch.cat([chosen for chosen, _ in parts])
         return logprobs, torch.cat([spread for _, spread in parts]) if entropy else None
+
+
+def joint_outputs(
+    networks: Sequence[Network], batches: Sequence[RowBatch], entropies: Sequence[bool]
+) -> list[Outputs]:
+    """Compute the outputs of several networks, each on its batch and with entropies or without. The
+    networks are adapters of one base, whose layers run once over the rows of all batches."""
+    base = networks[0].base
+    shapes = [batch.input_ids.shape for batch in batches]
+    width = max(own for _, own in shapes)
+    adapters: list[str | None] = []
+    read: list[Tensor] = []
+    read_rows: list[int] = []
+    for network, batch, (size, own) in zip(networks, batches, shapes, strict=True):
+        first = len(adapters)
+        adapters += [network.adapter] * size
+        read.append((first + batch.read // own) * width + batch.read % own)
+        read_rows += [first] * len(batch.read)
+
+    def padded(tensors: Sequence[Tensor]) -> Tensor:
+        return torch.cat([nn.functional.pad(one, (0, width - one.shape[1])) for one in tensors])
+
+    positions, mask = None, None
+    if any(batch.mask is not None for batch in batches):
+        positions = padded([batch.position_ids for batch in batches])
+        distinct = [{row.passage: row.pieces for row in batch.rows} for batch in batches]
+        mask = TreeMask(tuple(pieces for one in distinct for pieces in one.values()), width)
+    with base.using(adapters):
+        hidden = base.hidden(
+            padded([batch.input_ids for batch in batches]),
+            position_ids=positions,
+            mask=mask,
+            checkpointing=networks[0].checkpointing,
+            read=torch.cat(read),
+            read_rows=read_rows,
+        )
+    return [
+        network.outputs(states, batch, entropy=entropy)
+        for network, batch, entropy, states in zip(
+            networks, batches, entropies, hidden.split([size for size, _ in shapes]), strict=True
+        )
+    ]
 
 
 class ValueHead(nn.Module):

@@ -35,7 +35,7 @@ from colearn.runs.record.folder import TREES
 from colearn.runs.record.recorded_tree import tree_of
 from colearn.training.learners.learner import build_learner
 from colearn.training.learners.minibatch import minibatches
-from colearn.training.learners.reader import ModelRows
+from colearn.training.learners.reader import ModelRows, fit
 
 Report = Callable[[int, tuple[TurnWorth, ...]], None]
 """Called after every epoch with the epoch's number and the critic's explained variance on held-out
@@ -256,7 +256,7 @@ def _train(
     for epoch, batches in enumerate(cut, start=1):
         epoch_rows = {name: _of_one_agent(model_rows, rng) for name, model_rows in rows.items()}
         for numbers in batches:
-            critics.fit(epoch_rows, numbers, objective, steps / total)
+            fit(critics.minibatches(epoch_rows, numbers, objective), steps / total)
             steps += 1
         report(epoch)
 

@@ -15,6 +15,8 @@ class OneNumber:
     """A value is the row's baseline, if it has one, plus the number; the log-probability of every
     token is -1. `kl` is the divergence that every pass reports."""
 
+    pass_group = None
+
     def __init__(
         self, name: str, events: list[str], number: float = 0.0, kl: float | None = None
     ) -> None:

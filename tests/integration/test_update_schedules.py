@@ -135,3 +135,24 @@ def test_the_dry_run_counts_a_critics_own_epochs(team: dict[str, Any]) -> None:
     often, once = tokens(epochs=3), tokens()
     assert often[TEAM] == 3 * once[TEAM] > 0
     assert often[NetworkKey("actor", "ada")] == once[NetworkKey("actor", "ada")]
+
+
+@pytest.mark.parametrize(("joint", "micro_batches"), [(False, [1, 1]), (True, [1, 0])])
+def test_the_dry_run_counts_joint_passes_once(
+    team: dict[str, Any], joint: bool, micro_batches: list[int]
+) -> None:
+    """Two episodes are a row each for both agents: four rows in one micro-batch, or two in each."""
+    trees = play(Notes(items=2), cast(shared=False))
+    model = {"path": team["critic"]["path"], "lora": {"rank": 4}}
+    config = Config.model_validate(
+        {
+            "task": {"name": "notes"},
+            "algorithm": {"name": "magrpo"},
+            "models": {"ada": model, "ben": model},
+            "agents": {"ada": {"model": "ada"}, "ben": {"model": "ben"}},
+            "train": {"joint_passes": joint},
+        }
+    )
+    updates = plan_updates(resolve(config, task=Notes()), trees, Architectures(Notes(), config))
+    assert [total.micro_batches for total in updates.totals.values()] == micro_batches
+    assert {len(work.largest) for work in updates.works.values()} == {4 if joint else 2}

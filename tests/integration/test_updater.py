@@ -26,6 +26,7 @@ from colearn.methods.advantage.gae import GAE
 from colearn.methods.loss.policy_gradient import PolicyGradient
 from colearn.rollout.shapes import KaryTree
 from colearn.training.learners.learner import NetworkLearner
+from colearn.training.learners.reader import fit
 from colearn.training.learners.torch_optimizer import rate_factor
 from colearn.training.update.metrics import Kept, update_metrics
 
@@ -411,7 +412,7 @@ def test_metrics_of_critics_are_means_over_those_that_took_a_step():
     rows = critics.rows(trees) | {"ben": {}}  # as where ben did not act
     parts, episodes = updater.parts, dict(enumerate(trees))
     objective = partial(critics.objective, parts.advantage, parts.value_loss, episodes=episodes)
-    steps = critics.fit(rows, [0, 1], objective, 0.0)
+    steps = fit(critics.minibatches(rows, [0, 1], objective), 0.0)
     metrics = update_metrics(Kept(parts=parts, trees=trees, joint_steps=[steps]))
     rewards = [node.reward for tree in trees for node in tree.nodes[1:]]
     assert metrics["critic/target_mean"] == pytest.approx(np.mean(rewards))

@@ -28,3 +28,14 @@ def test_an_update_costs(rehearse, adapters, forks):
     assert sum(step["waits"].values()) <= 1, worst(step["waits"])
     kernels = sum(passes["kernels"].values())
     assert kernels <= KERNELS[adapters, forks], f"{kernels}\n{worst(passes['kernels'])}"
+
+
+@pytest.mark.parametrize("forks", [1, 4], ids=["chains", "trees"])
+def test_joint_passes_of_two_adapters_launch_fewer_kernels_than_two_passes(rehearse, forks):
+    joint, separate = (
+        rehearse("update_cases:per_minibatch_of_two", joint=joint, forks=forks)
+        for joint in (True, False)
+    )
+    kernels, before = (sum(spent["kernels"].values()) for spent in (joint, separate))
+    assert kernels <= 0.7 * before, worst(joint["kernels"])
+    assert sum(joint["waits"].values()) <= sum(separate["waits"].values()), worst(joint["waits"])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from colearn.config import OptimizerSettings
+from colearn.contract import Minibatch
 from colearn.contract.rows import Row
 from colearn.engines.transformers import TransformersEngine
 from colearn.models.network import Network, ValueHead
 from colearn.rollout.agents import AgentSpec
 from colearn.training.learners.batch import micro_batches
 from colearn.training.learners.learner import NetworkLearner
+from colearn.training.learners.torch_optimizer import TorchOptimizer
 from tests.helpers.local_learners import local_learner
 from tests.helpers.one_turn_trees import one_turn_trees, prompts, rows_with_actions
 
@@ -51,6 +53,31 @@ def per_micro_batch(
         "step": _plain(step),
         "micro-batches": count,
     }
+
+
+def per_minibatch_of_two(joint: bool, forks: int) -> dict[str, Any]:
+    """Costs of the passes of two agents' minibatches, by place: in joint passes, or in separate
+    ones."""
+    base, specs = team(2, "bfloat16", layers=4, max_tokens=12)
+    base.to(DEVICE)
+    rows = rows_of(TransformersEngine(base, specs), forks)
+    minibatches = []
+    for name, spec in specs.items():
+        network = Network(base, spec.adapter)
+        optimizer = TorchOptimizer(name, network, OptimizerSettings(learning_rate=1e-3))
+        learner = NetworkLearner(name, network, optimizer, token_budget=4096, joint=joint)
+        minibatches.append(Minibatch(learner, rows, _negative_sum))
+    with costs.counted() as passes:
+        if joint:
+            minibatches[0].learner.accumulate_joint(minibatches)
+        else:
+            for learner, of_learner, objective in minibatches:
+                learner.accumulate(of_learner, objective)
+    return _plain(passes)
+
+
+def _negative_sum(outputs: Any, batch: Any) -> Any:
+    return -1e-3 * outputs.logprobs.sum(), {}
 
 
 def learner_of(base: Any, spec: AgentSpec, values: bool, checkpointing: bool) -> NetworkLearner:

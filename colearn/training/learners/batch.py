@@ -3,6 +3,7 @@ and assigns them to ranks in rounds, so that collectives stay in step."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
@@ -148,28 +149,50 @@ def micro_batches(rows: Sequence[Row], token_budget: int) -> list[Micro]:
     """Cut rows, starting with the longest, into micro-batches of about equal size that fit the
     token budget, padding included. Equal passages (model inputs) in a micro-batch count once. A
     passage that exceeds the budget has a separate micro-batch."""
-    ordered = sorted(enumerate(rows), key=lambda entry: (-len(entry[1].tokens), entry[1].tokens))
-    cut = list(_cut(ordered, token_budget))
+    return joint_micro_batches([rows], token_budget)
+
+
+def joint_micro_batches(rows: Sequence[Sequence[Row]], token_budget: int) -> list[Micro]:
+    """As `micro_batches`, for the rows of several networks, which are numbered consecutively. Equal
+    passages of different networks count separately."""
+    flat_rows = list(itertools.chain.from_iterable(rows))
+    ordered = sorted(
+        enumerate(flat_rows), key=lambda entry: (-len(entry[1].tokens), entry[1].tokens)
+    )
+    passages = [(owner, row.passage) for owner, own in enumerate(rows) for row in own]
+    cut = list(_cut(ordered, passages, token_budget))
     if len(cut) > 1:
-        share = math.ceil(len({row.passage for row in rows}) / len(cut))
-        cut = list(_cut(ordered, min(token_budget, share * len(ordered[0][1].tokens))))
+        share = math.ceil(len(set(passages)) / len(cut))
+        cut = list(_cut(ordered, passages, min(token_budget, share * len(ordered[0][1].tokens))))
     return cut
 
 
-def _cut(ordered: Iterable[tuple[int, Row]], size: int) -> Iterator[Micro]:
+def split_micro(micro: Micro, rows: Sequence[Sequence[Row]]) -> list[Micro]:
+    """Split a joint micro-batch by network, with the rows' numbers among the network's `rows`."""
+    firsts = itertools.accumulate(map(len, rows), initial=0)
+    return [
+        [(number - first, row) for number, row in micro if first <= number < first + len(own)]
+        for first, own in zip(firsts, rows, strict=False)
+    ]
+
+
+def _cut(
+    ordered: Iterable[tuple[int, Row]], passage_of: Sequence[Hashable], size: int
+) -> Iterator[Micro]:
     """Cut rows in order into micro-batches of at most `size` padded tokens."""
     current: Micro = []
     passages: set[Hashable] = set()
     width = 0
     for number, row in ordered:
-        fits = row.passage in passages or width * (len(passages) + 1) <= size
+        passage = passage_of[number]
+        fits = passage in passages or width * (len(passages) + 1) <= size
         if current and not fits:
             yield current
             current, passages = [], set()
         if not current:
             width = len(row.tokens)
         current.append((number, row))
-        passages.add(row.passage)
+        passages.add(passage)
     if current:
         yield current
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +15,34 @@ from accelerate import PartialState
 from torch import Tensor
 
 from colearn.config import CriticSettings, ResolvedRun
-from colearn.contract import Accumulated, Learner, NetworkKey, Objective, Optimizer, WeightUpdate
-from colearn.contract.rows import Outputs, Row
+from colearn.contract import (
+    Accumulated,
+    Learner,
+    Minibatch,
+    NetworkKey,
+    Objective,
+    Optimizer,
+    WeightUpdate,
+)
+from colearn.contract.rows import Outputs, Row, RowBatch
 from colearn.contract.timeline import updates
-from colearn.errors import ConfigError
-from colearn.models.network import Network, ValueHead
+from colearn.models.network import Network, ValueHead, joint_outputs
 from colearn.models.weight_update import weight_update
 
 from . import checkpoint_files
-from .batch import Micro, Round, contents, evaluate, make_batch, micro_batches, rounds
+from .batch import (
+    Micro,
+    Round,
+    contents,
+    evaluate,
+    joint_micro_batches,
+    make_batch,
+    rounds,
+    split_micro,
+)
 from .copies import HeldWeights
+from .minibatch_sums import MinibatchSums, check_gradient, loss_error
+from .torch_optimizer import TorchOptimizer
 
 
 def build_learner(run: ResolvedRun, key: NetworkKey, network: Network) -> NetworkLearner:
@@ -41,6 +62,7 @@ def build_learner(run: ResolvedRun, key: NetworkKey, network: Network) -> Networ
         optimizer,
         token_budget=run.token_budget,
         entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
+        joint=run.joint_passes and settings.quantization is None,
     )
 
 
@@ -60,6 +82,7 @@ class NetworkLearner(Learner):
         *,
         token_budget: int,
         entropy: bool = False,
+        joint: bool = False,
     ) -> None:
         self.name = name
         self.network = network
@@ -69,6 +92,9 @@ class NetworkLearner(Learner):
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
+        joint &= network.adapter is not None and not network.base.head_adapted
+        if joint and type(optimizer) is TorchOptimizer:  # others may have passes of their own
+            self.pass_group = id(network.base), network.checkpointing
         if not optimizer.collective:
             # Without cpu=True accelerate treats CPU processes as single ones.
             PartialState(cpu=self.device.type == "cpu")
@@ -88,13 +114,17 @@ class NetworkLearner(Learner):
     @updates
     def accumulate(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
         """As in the base class. An error leaves no gradient."""
-        try:
-            with self.optimizer.passes():
-                return self._accumulated(rows, objective)
-        except BaseException:
-            for parameter in self.parameters.values():
-                parameter.grad = None
-            raise
+        return self._accumulated({self: MinibatchSums(rows, objective)})[0]
+
+    def accumulate_joint(self, minibatches: Sequence[Minibatch]) -> list[Accumulated]:
+        """As in the base class. An error leaves no gradient."""
+        sums: dict[NetworkLearner, MinibatchSums] = {}
+        with ExitStack() as stack:
+            for learner, rows, objective in minibatches:
+                assert isinstance(learner, NetworkLearner), "learners of this process"
+                stack.enter_context(learner.busy("update"))
+                sums[learner] = MinibatchSums(rows, objective)
+            return self._accumulated(sums)
 
     @updates
     def step(self, done: float) -> dict[str, float]:
@@ -141,37 +171,64 @@ class NetworkLearner(Learner):
             raise ValueError(f"{self.name} has no value head")
         return self.network.head
 
-    def _accumulated(self, rows: Sequence[Row], objective: Objective) -> Accumulated:
-        totals: dict[str, float] = {}
-        values: dict[int, tuple[float, ...]] = {}
-        failure: tuple[int, str] | None = None
+    def _accumulated(self, sums: Mapping[NetworkLearner, MinibatchSums]) -> list[Accumulated]:
+        """Run the passes of minibatches of one or several learners; an error leaves no gradient."""
+        try:
+            with self.optimizer.passes():
+                self._pass(sums)
+                return [self._merged(of_learner) for of_learner in sums.values()]
+        except BaseException:
+            for learner in sums:
+                for parameter in learner.parameters.values():
+                    parameter.grad = None
+            raise
+
+    def _pass(self, sums: Mapping[NetworkLearner, MinibatchSums]) -> None:
         collective = self.optimizer.collective
-        numbered = enumerate(micro_batches(rows, self.token_budget))
+        rows = [of_learner.rows for of_learner in sums.values()]
+        numbered = enumerate(joint_micro_batches(rows, self.token_budget))
         for turn in rounds(numbered, self.processes, alike=collective):
             spare = self.rank >= len(turn)
             if spare and not collective:
                 continue
             number, micro = turn[0 if spare else self.rank]
-            batch = make_batch([row for _, row in micro], self.device)
-            outputs = self.optimizer.forward(batch, entropy=self.entropy)
-            loss = _nothing(outputs) if collective else None
+            parts = {
+                one: part for one, part in zip(sums, split_micro(micro, rows), strict=True) if part
+            }
+            batches = [make_batch([row for _, row in part], self.device) for part in parts.values()]
+            outputs = _outputs(list(parts), batches)
+            losses = [_nothing(outputs[0])] if collective else []
             if not spare:
-                part, metrics = objective(outputs, batch)
-                self._check_gradient(number, micro, outputs, part)
-                loss = part if loss is None else loss + part
-                for key, value in metrics.items():
-                    totals[key] = totals.get(key, 0.0) + value
-                values |= _values(micro, outputs)
-            assert loss is not None
+                losses += [
+                    learner._loss(number, part, batch, output, sums[learner])
+                    for (learner, part), batch, output in zip(
+                        parts.items(), batches, outputs, strict=True
+                    )
+                ]
+            loss = reduce(add, losses)
             if collective:
                 self._stop_together(turn, loss)
-            elif not bool(torch.isfinite(loss)):
-                failure = number, self._loss_error(number, micro, loss.item())
+            elif any(sums[learner].failure for learner in parts):
                 break
             # rows without actions have no gradient if the objective reads no values
             if any(contents(micro)) if collective else loss.requires_grad:
                 self.optimizer.backward(loss)
-        return self._merged(totals, values, failure)
+
+    def _loss(
+        self, number: int, micro: Micro, batch: RowBatch, outputs: Outputs, sums: MinibatchSums
+    ) -> Tensor:
+        """The loss of this learner's rows in a micro-batch; adds to the sums."""
+        loss, metrics = sums.objective(outputs, batch)
+        where = self._where(number)
+        if self.optimizer.follows_gradient and self.parameters:
+            check_gradient(where, micro, outputs, loss)
+        sums.add(micro, outputs, metrics)
+        if not self.optimizer.collective and not bool(torch.isfinite(loss)):
+            sums.failure = number, loss_error(where, micro, loss.item())
+        return loss
+
+    def _where(self, number: int) -> str:
+        return f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1}"
 
     def _gathered(self, value: Any) -> list[Any]:
         """Gather the values of all processes, in order of rank."""
@@ -195,15 +252,10 @@ class NetworkLearner(Learner):
                     parameter.grad = torch.zeros_like(parameter)
                 torch.distributed.all_reduce(parameter.grad)
 
-    def _merged(
-        self,
-        totals: dict[str, float],
-        values: dict[int, tuple[float, ...]],
-        failure: tuple[int, str] | None,
-    ) -> Accumulated:
+    def _merged(self, sums: MinibatchSums) -> Accumulated:
         """Merge the results of all processes. If any process failed, all processes raise the first
         failure."""
-        parts = self._gathered((totals, values, failure))
+        parts = self._gathered((sums.totals, sums.values, sums.failure))
         failures = [failed for _, _, failed in parts if failed is not None]
         if failures:
             raise FloatingPointError(min(failures)[1])
@@ -225,45 +277,15 @@ class NetworkLearner(Learner):
             torch.distributed.all_reduce(losses)
         for (number, micro), value in zip(turn, losses.tolist(), strict=False):
             if not math.isfinite(value):
-                raise FloatingPointError(self._loss_error(number, micro, value))
-
-    def _check_gradient(self, number: int, micro: Micro, outputs: Outputs, loss: Tensor) -> None:
-        """Errors: ConfigError if the loss of a trained network has no gradient, but its rows have
-        actions, or marks whose values have none either."""
-        if not self.optimizer.follows_gradient:
-            return
-        actions, marks = contents(micro)
-        reached = outputs.logprobs.requires_grad or outputs.values.requires_grad
-        if loss.requires_grad or not self.parameters or not (actions or (marks and not reached)):
-            return
-        reason = "the loss is computed from other tensors than the model's; detach none of these"
-        if not torch.is_grad_enabled():
-            reason = "code of this run called torch.set_grad_enabled(False); use torch.no_grad()"
-        elif not reached:
-            reason = "the model computes without gradient; let its code detach nothing"
-        raise ConfigError(
-            f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1} has no "
-            f"gradient: {reason}"
-        )
-
-    def _loss_error(self, number: int, micro: Micro, value: float) -> str:
-        return (
-            f"{self.name}: the loss of update {self.steps + 1}, micro-batch {number + 1} "
-            f"({len(micro)} rows) is {value}; lower the learning rate or look at the rewards of "
-            "this batch"
-        )
+                raise FloatingPointError(loss_error(self._where(number), micro, value))
 
 
-def _values(micro: Micro, outputs: Outputs) -> dict[int, tuple[float, ...]]:
-    """Values of each row that has marks, by the row's index."""
-    if not contents(micro)[1]:
-        return {}
-    by_row = outputs.values.detach().cpu().split([len(row.marks) for _, row in micro])
-    return {
-        number: tuple(part.tolist())
-        for (number, row), part in zip(micro, by_row, strict=True)
-        if row.marks
-    }
+def _outputs(learners: Sequence[NetworkLearner], batches: Sequence[RowBatch]) -> list[Outputs]:
+    """Run the forward pass of a micro-batch with rows of one or several learners."""
+    if len(learners) == 1:
+        return [learners[0].optimizer.forward(batches[0], entropy=learners[0].entropy)]
+    networks = [learner.network for learner in learners]
+    return joint_outputs(networks, batches, [learner.entropy for learner in learners])
 
 
 def _nothing(outputs: Outputs) -> Tensor:

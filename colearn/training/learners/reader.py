@@ -4,7 +4,7 @@ value models have in common."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -14,6 +14,7 @@ from colearn.contract import (
     AgentValues,
     Critic,
     Learner,
+    Minibatch,
     NetworkKey,
     Objective,
     Values,
@@ -47,6 +48,8 @@ class StepResult(NamedTuple):
     """Metrics of the optimiser step."""
 
 
+Minibatches = dict[NetworkKey, Minibatch]
+"""The minibatch of each model that takes a step."""
 Steps = Mapping[NetworkKey, StepResult]
 """The steps of one minibatch, by model; empty if no model took a step."""
 
@@ -134,33 +137,50 @@ class Reader(ABC):
                     added: dict[str, Any] = {field: tuple(next(parts).logprobs.tolist())}
                     tree_rows[place] = replace(row, **added)
 
-    def fit(
+    def minibatches(
         self,
         rows: Rows,
         numbers: Sequence[int],
         objective: Callable[[Sequence[Row]], Objective | None],
-        done: float,
-        *,
-        together: Together = one_by_one,
-    ) -> dict[NetworkKey, StepResult]:
-        """Take one optimiser step of each model on its rows of the trees `numbers`.
-
-        objective: returns the objective of a model's rows; None: the model takes no step. done: the
-        used fraction of the training budget.
-        """
-
-        def step(learner: Learner, rows: Sequence[Row], objective: Objective) -> StepResult:
-            accumulated = learner.accumulate(rows, objective)
-            return StepResult(accumulated, learner.step(done))
-
-        steps: dict[NetworkKey, Callable[[], StepResult]] = {}
+    ) -> Minibatches:
+        """Return the minibatch of each model, on its rows of the trees `numbers`. `objective`
+        returns the objective of a model's rows; None: the model takes no step."""
+        minibatches: Minibatches = {}
         for name, model_rows in rows.items():
             flat_rows = rows_of(model_rows, numbers)
             of_rows = objective(flat_rows)
             if of_rows is not None:
                 key = NetworkKey(self.kind, name)
-                steps[key] = partial(step, self.learners[name], flat_rows, of_rows)
-        return together(steps)
+                minibatches[key] = Minibatch(self.learners[name], flat_rows, of_rows)
+        return minibatches
+
+
+def fit(
+    minibatches: Minibatches, done: float, *, together: Together = one_by_one
+) -> dict[NetworkKey, StepResult]:
+    """Take one optimiser step of each model. Models of one `Learner.pass_group` have joint passes.
+
+    done: the used fraction of the training budget.
+    """
+    groups: dict[Hashable, Minibatches] = {}
+    for key, minibatch in minibatches.items():
+        groups.setdefault(minibatch.learner.pass_group or key, {})[key] = minibatch
+
+    def step(group: Minibatches) -> dict[NetworkKey, StepResult]:
+        first, *others = group.values()
+        results = (
+            first.learner.accumulate_joint([first, *others])
+            if others
+            else [first.learner.accumulate(first.rows, first.objective)]
+        )
+        return {
+            key: StepResult(accumulated, minibatch.learner.step(done))
+            for (key, minibatch), accumulated in zip(group.items(), results, strict=True)
+        }
+
+    stepped = together({next(iter(group)): partial(step, group) for group in groups.values()})
+    steps = {key: result for of_group in stepped.values() for key, result in of_group.items()}
+    return {key: steps[key] for key in minibatches}
 
 
 def _joined(first: Values, second: Values) -> Values:

@@ -25,7 +25,15 @@ from colearn.methods.values.item_means import ItemMeans, Offsets, Shares, scaled
 from colearn.runs.record.fields import CriticLine
 from colearn.text.notes import note_once
 from colearn.training.learners.minibatch import UpdateSchedule
-from colearn.training.learners.reader import Evaluate, Reader, Rows, Steps, Trees
+from colearn.training.learners.reader import (
+    Evaluate,
+    Minibatches,
+    Reader,
+    Rows,
+    Steps,
+    Trees,
+    fit,
+)
 
 from .actors import Actors
 from .advantages import equal_groups, with_advantages
@@ -68,7 +76,7 @@ class Updater:
     Order of the steps within a minibatch (Alg. 1, lines 17-24): compute values and TD targets with
     the current critic; take the critic's step; compute advantages from the values before this step;
     compute every actor's gradient and take its step. No gradient depends on another model's step,
-    so only one model's gradients are in memory.
+    so only one model's gradients are in memory, or those of the models with joint passes.
     """
 
     parts: Parts
@@ -266,8 +274,9 @@ class Updater:
         """Take one step of the critic, then one step of each of the actors `models`, on the trees
         `numbers`."""
         parts, ready = work.parts, work.fixed
-        fit = partial(Reader.fit, done=work.done, together=self.together)
+        step = partial(fit, done=work.done, together=self.together)
         steps: Steps = {}
+        minibatches: Minibatches = {}
         # 9
         if critic is not None:
             episodes = None
@@ -276,14 +285,16 @@ class Updater:
             objective = partial(
                 critic.objective, parts.advantage, parts.value_loss, episodes=episodes
             )
-            steps = fit(critic, work.value_rows, numbers, objective)
+            minibatches = critic.minibatches(work.value_rows, numbers, objective)
         # 10
         if ready is None:
+            steps, minibatches = step(minibatches), {}
             values = self._heads.read(work.trees, work.value_rows, numbers, steps)
             ready = self._with_advantages(work, numbers, self._final(work, values))
         # 11
         rows = {name: ready[name] for name in models}
-        return {**steps, **fit(self.actors, rows, numbers, partial(_actor_objective, parts))}
+        minibatches |= self.actors.minibatches(rows, numbers, partial(_actor_objective, parts))
+        return {**steps, **step(minibatches)}
 
     def _train(self, epochs: Epochs, minibatch: Callable[[Sequence[int]], Steps]) -> list[Steps]:
         """Call `minibatch` for every minibatch of every epoch, until an epoch exceeds

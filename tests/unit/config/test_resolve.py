@@ -194,3 +194,19 @@ def test_the_token_budget_follows_the_devices_unless_it_is_set(
 ) -> None:
     run = resolve(load_config(CONFIG, sets), task=Notes(), auto=auto)
     assert run.token_budget == budget
+
+
+@pytest.mark.parametrize(
+    ("sets", "auto", "joint"),
+    [
+        ((), "cpu", False),
+        ((), "cuda", True),
+        (("placement.critic=cpu",), "cuda", False),
+        (("train.joint_passes=true",), "cpu", True),
+        (("train.joint_passes=false",), "cuda", False),
+    ],
+)
+def test_joint_passes_follow_the_devices_unless_they_are_set(
+    sets: tuple[str, ...], auto: str, joint: bool
+) -> None:
+    assert resolve(load_config(CONFIG, sets), task=Notes(), auto=auto).joint_passes == joint
