@@ -1,6 +1,6 @@
 """How cost grows: packed trees against paths, late turns against early ones, a critic's share.
 
-    python benchmarks/scaling.py tree-2 tree-3 turns critic critic-groups critic-trees
+    python benchmarks/scaling.py tree-2 tree-3 turns critic critic-groups critic-trees joint-chains
 
 A JSON line for each. Model and words are those of `vs_comlrl.py`. Processor seconds of one
 process, both sides interleaved, so that other programs disturb little. A ratio is the median over
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ CRITIC_ROLLOUTS: dict[str, tuple[dict[str, Any] | None, int]] = {
     "critic-trees": ({"name": "tree", "k": 4}, 1),
 }
 """CoLLM-CC's rollout, and its items for 20 joint actions."""
-CASES = ("tree-2", "tree-3", "turns", *CRITIC_ROLLOUTS)
+JOINT = {"joint-chains": ("collm_cc", 2), "joint-trees": ("magrpo", 1)}
+"""Algorithm and items of an update of adapters."""
+CASES = ("tree-2", "tree-3", "turns", *CRITIC_ROLLOUTS, *JOINT)
 
 
 class Three(SharedWords):
@@ -45,13 +48,18 @@ class Three(SharedWords):
     horizon = 3
 
 
-def team(path: str, algorithm: str, rollout: dict[str, Any] | None = None) -> Team:
+def team(
+    path: str, algorithm: str, rollout: dict[str, Any] | None = None, joint: bool | None = None
+) -> Team:
+    """With `joint` given, all models are adapters of one base."""
+    model = {"path": path} if joint is None else {"path": path, "lora": {"rank": 16}}
     settings: dict[str, Any] = {
         "task": {"name": TASK},
         "algorithm": {"name": algorithm} | ({} if rollout is None else {"rollout": rollout}),
-        "models": {"*": {"path": path}},
+        "models": {"*": model},
         "agents": {"*": {"sampling": {"max_tokens": NEW_TOKENS}}},
-        "critic": None if algorithm == "magrpo" else {"path": path, "baseline": "none"},
+        "critic": None if algorithm == "magrpo" else {**model, "baseline": "none"},
+        "train": {"joint_passes": joint},
         "run": {"device": "cpu"},
     }
     return load_team(Config.model_validate(settings))
@@ -89,6 +97,18 @@ def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
 
     update(budget)()  # the first allocates
     return interleaved(update(budget), update(1), rounds)
+
+
+def joint(path: str, case: str, rounds: int) -> dict[str, Any]:
+    """An update of adapters of one base: in joint passes, then in a pass for each adapter."""
+    algorithm, items = JOINT[case]
+    teams = [team(path, algorithm, joint=joint) for joint in (True, False)]
+    run, players = teams[0].run, teams[0].players
+    trees, _ = grow(run.task, range(items), players, run.parts.rollout, seed=0)
+    updates = [partial(build_updater(one).update, trees, 0) for one in teams]
+    for update in updates:
+        update()  # the first allocates
+    return interleaved(updates[0], updates[1], rounds)
 
 
 def turns(path: str, rounds: int) -> dict[str, Any]:
@@ -141,6 +161,8 @@ def main() -> None:
         for case in options.cases:
             if case.startswith("tree"):
                 result = tree(path, int(case[-1]), options.rounds)
+            elif case in JOINT:
+                result = joint(path, case, options.rounds)
             elif case == "turns":
                 result = turns(path, options.rounds)
             else:
