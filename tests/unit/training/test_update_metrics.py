@@ -31,6 +31,13 @@ def test_a_metric_of_value_models_is_their_mean_and_that_of_a_step_is_each_model
     assert metrics["critic/ada/grad_norm"] == 5.0 and metrics["critic/ben/grad_norm"] == 7.0
 
 
+def test_minibatches_of_a_critic_s_own_schedule_count_as_those_of_the_joint_one() -> None:
+    kept = Kept(parts=CoLLMDC().parts(), trees=[chain([1.0])])
+    kept.critic_steps = [critics(ada=(5.0, {}), ben=(7.0, {}))]
+    kept.joint_steps = [critics(ada=(1.0, {}), ben=(3.0, {}))]
+    assert update_metrics(kept)["critic/loss"] == (6.0 + 2.0) / 2
+
+
 def test_the_numbers_of_a_row_are_those_of_its_actions_that_have_an_advantage() -> None:
     # actions of two tokens at node 1 and of one at node 2; the first has no advantage
     row = Row(
