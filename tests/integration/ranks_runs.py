@@ -47,9 +47,9 @@ def train(config: Path, out: Path, *options: str, processes: int) -> tuple[int, 
     return _run(*launcher, "colearn", "train", str(config), "--out", str(out), *options)
 
 
-def run_program(file: str, *, processes: int) -> tuple[int, str]:
+def run_program(file: str, *arguments: str, processes: int) -> tuple[int, str]:
     """The same of a program of this folder."""
-    return _run(*_torchrun(processes), str(HERE / file))
+    return _run(*_torchrun(processes), str(HERE / file), *arguments)
 
 
 def _torchrun(processes: int) -> list[str]:
