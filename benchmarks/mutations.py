@@ -60,7 +60,7 @@ PACKAGES: dict[str, tuple[str, str, str]] = {
         "unit/rollout unit/agents unit/cast unit/advantage unit/tasks/test_misbehaving_tasks.py "
         "unit/config/test_temperature_anneal.py unit/serve/test_content_bytes.py "
         "unit/serve/test_serve_text.py unit/sft/test_dialogues.py unit/test_odd_user_code.py "
-        "unit/test_reasoning.py contract/test_check_task.py",
+        "unit/test_reasoning.py unit/test_truncated_episodes.py contract/test_check_task.py",
         "chat_formats first_opening free_order overflow template_dialogues",
     ),
     "engines": (
