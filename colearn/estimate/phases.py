@@ -135,14 +135,21 @@ class Phases:
                     divided = (
                         0 if footprint.updating is None else footprint.updating - footprint.weights
                     )
-                    self._note(at, f"{kind} update", needed[key] + divided)
+                    joint = self._joint_gradients(key, works)
+                    self._note(at, f"{kind} update", needed[key] + divided + joint)
         for key in works:
             network = self.memory[key]
             footprint = network.kept
             gradients = 0 if footprint.gradients_stay else footprint.gradients
+            gradients += self._joint_gradients(key, works)
             self._note(network.device, "optimizer step", gradients + footprint.step)
             # weights, then both moments are cloned before they are written
             self._note("cpu", "checkpoint", 8 * network.trained)
+
+    def _joint_gradients(self, key: NetworkKey, works: Mapping[NetworkKey, Work]) -> int:
+        """Bytes of the gradients of the other learners with joint passes, which have one `Work`."""
+        joint = (one for one, work in works.items() if work is works[key] and one != key)
+        return sum(self.memory[one].kept.gradients for one in joint)
 
     def _engines(
         self, specs: Mapping[str, AgentSpec], machine: Machine | None

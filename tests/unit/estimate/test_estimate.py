@@ -178,6 +178,17 @@ def test_packed_trees_on_a_described_accelerator_have_a_dense_mask(
     assert more > (1 + 2 * 4) * tokens**2 / 2
 
 
+def test_joint_passes_hold_the_gradients_of_all_adapters(planned: Any) -> None:
+    separate, joint = (
+        planned(SHARED[0], f"train.joint_passes={on}", algorithm={"name": "magrpo"}, critic=None)
+        for on in ("false", "true")
+    )
+    (gradients,) = {one.gradients for one in joint.networks}
+    phases = [made.phases["cpu"] for made in (separate, joint)]
+    steps = [needed["optimizer step"] - needed["checkpoint"] for needed in phases]
+    assert steps[1] - steps[0] == gradients > 0
+
+
 def test_a_reference_is_a_copy_without_a_learner(planned: Any) -> None:
     networks = {str(network.key): network for network in planned("algorithm.loss.kl=0.1").networks}
     one = networks["reference-ada"]
