@@ -1,4 +1,4 @@
-"""Runs cases in processes that see two devices in name only."""
+"""Runs cases in processes that see four devices in name only."""
 
 from __future__ import annotations
 

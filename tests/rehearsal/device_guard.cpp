@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr c10::DeviceIndex DEVICES = 2;
+constexpr c10::DeviceIndex DEVICES = 4;
 thread_local c10::DeviceIndex current = 0;
 
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {

@@ -1,4 +1,4 @@
-"""Two CUDA devices in name only: tensors that report `cuda:N` and hold CPU data.
+"""Four CUDA devices in name only: tensors that report `cuda:N` and hold CPU data.
 
 An operator obeys CUDA's rules about devices, or fails as it would there; its costs are counted.
 Values are the CPU's, so that code that reads them runs as it would on a device. There is no timing,
@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from . import costs, guard_library
 
 aten = torch.ops.aten
-DEVICES = 2
+DEVICES = 4
 MEMORY = 80 * 2**30
 """Bytes of each device."""
 FREE = [MEMORY] * DEVICES
@@ -408,7 +408,7 @@ def _given(value: Any) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Make this process see two devices, in this thread and in new ones."""
+    """Make this process see four devices, in this thread and in new ones."""
     cuda, accelerator = torch.cuda, torch.accelerator
     free = lambda device=None: (FREE[_number(device)], MEMORY)  # noqa: E731
     for module in (cuda, accelerator):

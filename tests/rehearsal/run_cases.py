@@ -128,12 +128,17 @@ def check_half_precision(device: Mapping[str, Any]) -> None:
 
 
 def trained(
-    family: str, device: str, tf32: bool = True, cuda_graphs: bool = True
+    family: str,
+    device: str,
+    tf32: bool = True,
+    cuda_graphs: bool = True,
+    placement: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The status of a run, its metrics by line, and its weights flattened."""
+    """The status of a run, its metrics by line, and its weights flattened. `placement`: devices of
+    networks that are not on `device`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sections = FAMILIES[family](folder)
+        sections = {**FAMILIES[family](folder), "placement": dict(placement or {})}
         run = {**sections.get("run", {}), "device": device, "tf32": tf32}
         generator = {"name": "transformers", "cuda_graphs": cuda_graphs, **run.get("generator", {})}
         if device == "cpu":
