@@ -86,17 +86,14 @@ def tree(path: str, turns: int, rounds: int) -> dict[str, Any]:
     task = magrpo.run.task if turns == 2 else Three()
     trees, _ = grow(task, [0], magrpo.players, magrpo.run.parts.rollout, seed=0)
     updater = build_updater(magrpo)
-    budget = updater.token_budget
 
-    def update(rows_of: int) -> Callable[[], Any]:
-        def run() -> None:
-            updater.token_budget = rows_of
-            updater.update(trees, 0)
+    def update(token_budget: int) -> None:
+        updater.token_budget = token_budget
+        updater.update(trees, 0)
 
-        return run
-
-    update(budget)()  # the first allocates
-    return interleaved(update(budget), update(1), rounds)
+    packed, paths = partial(update, updater.token_budget), partial(update, 1)
+    packed()  # the first allocates
+    return interleaved(packed, paths, rounds)
 
 
 def joint(path: str, case: str, rounds: int) -> dict[str, Any]:
@@ -130,19 +127,13 @@ def critic(path: str, rounds: int, trees: int, case: str) -> dict[str, Any]:
     updaters = {name: build_updater(one) for name, one in teams.items()}
     items = {"magrpo": list(range(trees)), "collm_cc": list(range(items_per_tree * trees))}
 
-    def iteration(name: str) -> Callable[[], Any]:
+    def iteration(name: str) -> None:
         one = teams[name]
+        grown, counts = grow(one.run.task, items[name], one.players, one.run.parts.rollout, seed=0)
+        assert counts.joint_actions == 20 * trees
+        updaters[name].update(grown, 0)
 
-        def run() -> None:
-            grown, counts = grow(
-                one.run.task, items[name], one.players, one.run.parts.rollout, seed=0
-            )
-            assert counts.joint_actions == 20 * trees
-            updaters[name].update(grown, 0)
-
-        return run
-
-    return interleaved(iteration("magrpo"), iteration("collm_cc"), rounds)
+    return interleaved(partial(iteration, "magrpo"), partial(iteration, "collm_cc"), rounds)
 
 
 def main() -> None:
