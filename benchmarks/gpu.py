@@ -51,7 +51,7 @@ DRY = "the dry run's times within 1.5 x, its peak within 5%"
 CLASSEVAL = {"ClassEval": f"3.0 h, 25 of 139 GiB; {DRY}||33 h (IAC) and 48 h (MAGRPO), 3B, H200"}
 WHOLE = {"a team's run": "cuda:0 alone, return 0.4 to 0.9, 60 s|rises"}
 COMPILED = {"vllm, compiled, 64 rows": "10,000 tokens/s, starts in 150 s"}
-SPEED = {"colearn measure": "247 TFLOP/s in bfloat16, 4.5 us a launch"}
+SPEED = {"colearn measure": "247 TFLOP/s in bfloat16, 3 us a launch"}
 DECODE = {
     "decode, full weights, 64 rows": "6.2 ms, 10,300 tokens/s",
     "decode, two adapters, 64 rows": f"7.1 ms, 9,000 tokens/s|12,500 tokens/s|{ROLLOUT}",

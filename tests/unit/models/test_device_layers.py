@@ -15,11 +15,11 @@ from colearn.models.base import Base
 from colearn.models.device_layers import DeviceLayers, compute_bytes
 
 IDS = torch.arange(60).view(3, 20) * 7 % 250
-USED: dict[str, Any] = {"none": None, "one": "a", "one per row": ["b", None, "a"]}
+USED: dict[str, Any] = {"none": None, "one": "first", "one per row": ["second", None, "first"]}
 
 
 def base_of(kind: str, targets: tuple[Any, Any]) -> Base:
-    """A frozen base with adapters a and b on these layers; no weight of them is zero. Qwen2 has
+    """A frozen base with two adapters on these layers; no weight of them is zero. Qwen2 has
     biases for queries, keys and values."""
     biased = kind == "qwen2"
     model = tiny_model("qwen3" if biased else kind)
@@ -29,7 +29,7 @@ def base_of(kind: str, targets: tuple[Any, Any]) -> Base:
     model.requires_grad_(False)
     base = Base(model)
     torch.manual_seed(0)
-    for name, layers in zip("ab", targets, strict=True):
+    for name, layers in zip(("first", "second"), targets, strict=True):
         base.add_adapter(name, LoRASettings(rank=4, alpha=8.0, targets=layers))
         for parameter in base.adapter_parameters(name).values():
             torch.nn.init.normal_(parameter.detach(), std=0.2)
@@ -61,7 +61,7 @@ def test_layers_with_one_input_compute_what_each_computes(
 
 def test_frozen_weights_are_in_memory_once() -> None:
     base = base_of("qwen3", ("all-linear",) * 2)
-    hidden(base, "a", DeviceLayers(base, torch.float32, base.cache_argument))
+    hidden(base, "first", DeviceLayers(base, torch.float32, base.cache_argument))
     attention: Any = base.causal.get_decoder().layers[0].self_attn
     projections = [attention.q_proj, attention.k_proj, attention.v_proj]
     places = {layer.base_layer.weight.untyped_storage().data_ptr() for layer in projections}
@@ -73,17 +73,17 @@ def test_a_training_pass_has_the_same_gradients_after_its_weights_have_moved() -
     base = base_of("qwen3", ("all-linear",) * 2)
 
     def gradients() -> dict[str, Tensor]:
-        with base.using("a"):
+        with base.using("first"):
             base.hidden(IDS).sum().backward()
         found = {}
-        for name, parameter in base.adapter_parameters("a").items():
+        for name, parameter in base.adapter_parameters("first").items():
             assert parameter.grad is not None
             found[name], parameter.grad = parameter.grad, None
         return found
 
     before = gradients()
     with torch.inference_mode():
-        hidden(base, "a", DeviceLayers(base, torch.float32, base.cache_argument))
+        hidden(base, "first", DeviceLayers(base, torch.float32, base.cache_argument))
     after = gradients()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
