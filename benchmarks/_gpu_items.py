@@ -29,11 +29,9 @@ def shape(*sizes: int) -> dict[str, int]:
 
 SMALL = shape(258, 64, 128, 2, 4, 2, 16)
 LARGE = shape(151_936, 2048, 6144, 28, 16, 8, 128)
-"""In the shape of Qwen3-1.7B."""
 MIDDLE = shape(151_936, 1024, 3072, 28, 16, 8, 128)
-"""In the shape of Qwen3-0.6B."""
 THREE = shape(151_936, 2048, 11_008, 36, 16, 2, 128)
-"""In the shape of Qwen2.5-Coder-3B, with Qwen3's norms."""
+"""Qwen3-1.7B, Qwen3-0.6B and, with Qwen3's norms, Qwen2.5-Coder-3B."""
 SMALL_DEVICE = "cpu"
 """Device of a rehearsal."""
 PEAK = 989e12
@@ -284,17 +282,14 @@ def vllm(
             started = time.perf_counter()
             generator.sync()
             seconds = time.perf_counter() - started
-            handed = stand.weights if not adapters else adapters * lora_weights(stand)
+            lora = [stand.base.adapter_parameters(f"adapter-{n}").values() for n in range(adapters)]
+            handed = sum(p.numel() for each in lora for p in each) or stand.weights
             figures = {"seconds": round(seconds, 3), "parameters": handed}
             yield f"{name}, hand-over", {**figures, "gap": getattr(generator, "gap", None)}
         finally:
             generator.close()
 
     return run
-
-
-def lora_weights(stand: Stand) -> int:
-    return sum(p.numel() for p in stand.base.adapter_parameters("adapter-0").values())
 
 
 def update(small: bool) -> Rows:

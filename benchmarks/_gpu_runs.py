@@ -19,10 +19,8 @@ from vs_trl import PROMPTS, grpo_trainer
 
 from colearn.contract.types import Outcome
 
-GROUP, STEPS = 8, 3
-"""Of a GRPO run: completions of a prompt, and measured steps."""
-WORDS = 200
-"""The words that observations use, which every vocabulary holds."""
+GROUP, STEPS, WORDS = 8, 3, 200
+"""Completions of a prompt and measured steps of a GRPO run; words of all observations."""
 CLASSEVAL = 40 * 66 // 2
 """Iterations of the peer's run on ClassEval: 40 epochs of 66 items, two in an iteration."""
 
@@ -136,21 +134,24 @@ def settings_of(path: str, sizes: Sizes, device: Any, lora: bool, **run: Any) ->
 def iteration(shape: Mapping[str, int], small: bool, device: Any, row: str, **run: Any) -> Rows:
     """CoLLM-CC with adapters on one base, two turns: seconds and peak beside a dry run's."""
     run = {"generator": "transformers", **run}
-    yield row, team(shape, small, device, Sizes(), **run)
+    measured, dry_run = team(shape, small, device, Sizes(), **run)
+    yield row, {**measured, "dry_run": dry_run}
 
 
 def classeval(shape: Mapping[str, int], small: bool, device: Any) -> Rows:
     """CoLLM-CC with 3B models in ClassEval's shape, as adapters: hours of the whole run."""
-    sizes = Sizes(first=600, later=1200, new=600, episodes=2, heat=0.6)
-    figures = team(shape, small, device, sizes, generator="transformers")
+    sizes = Sizes(first=600, later=800, new=600, episodes=2, heat=0.6)
+    measured = team(shape, small, device, sizes, generator="transformers")
+    figures = next(measured)
     seconds = figures["rollout"] + figures["update"]
     yield "ClassEval", {"hours": round(CLASSEVAL * seconds / 3600, 2), **figures}
+    yield "ClassEval, dry run", next(measured)
 
 
 def team(
     shape: Mapping[str, int], small: bool, device: Any, sizes: Sizes, **run: Any
-) -> dict[str, Any]:
-    """Seconds of an iteration's rollout and update, and peak GiB, beside those of a dry run."""
+) -> Iterator[dict[str, Any]]:
+    """Seconds of an iteration's rollout and update, and peak GiB; then those of a dry run."""
     from colearn.config import Config
     from colearn.estimate import estimate
     from colearn.rollout.grow import grow
@@ -161,13 +162,6 @@ def team(
     with model_folder(shape, small) as path:
         settings = settings_of(path, sizes, device, True, **run)
         config = Config.model_validate(settings)
-        predicted: dict[str, Any] = {}
-        if not small:
-            dry = estimate(config)
-            predicted = {"peak_gib": round(dry.peak(str(device)) / 2**30, 2)}
-            if dry.seconds is not None:  # the item `speed` comes before this one
-                predicted["rollout"] = round(dry.seconds.rollout, 2)
-                predicted["update"] = round(dry.seconds.update, 2)
         team = load_team(config)
         updater = build_updater(team)
         assert updater is not None
@@ -183,17 +177,24 @@ def team(
             grown = wait(small)
             updater.update(trees, 0)
             spent.append((grown - started, wait(small) - grown))
-    rollout, update = (round(seconds, 3) for seconds in spent[-1])
-    actions = sum(len(tree.nodes) - 1 for tree in trees)
-    return {
-        "joint_actions": actions,
-        "rollout": rollout,
-        "update": update,
-        "peak_gib": peak(small),
-        "first": [round(seconds, 2) for seconds in spent[0]],
-        "new_tokens_per_second": round(actions * len(AGENTS) * sizes.new / rollout, 1),
-        "dry_run": predicted,
-    }
+        rollout, update = (round(seconds, 3) for seconds in spent[-1])
+        actions = sum(len(tree.nodes) - 1 for tree in trees)
+        yield {
+            "joint_actions": actions,
+            "rollout": rollout,
+            "update": update,
+            "peak_gib": peak(small),
+            "first": [round(seconds, 2) for seconds in spent[0]],
+            "new_tokens_per_second": round(actions * len(AGENTS) * sizes.new / rollout, 1),
+        }
+        predicted: dict[str, Any] = {}
+        if not small:  # most of a minute
+            dry = estimate(config)
+            predicted = {"peak_gib": round(dry.peak(str(device)) / 2**30, 2)}
+            if dry.seconds is not None:  # the item `speed` comes before this one
+                times = {"rollout": dry.seconds.rollout, "update": dry.seconds.update}
+                predicted |= {name: round(seconds, 2) for name, seconds in times.items()}
+        yield predicted
 
 
 def matches(prompts: Any, completions: Any, colour: Any, **_: Any) -> list[float]:
