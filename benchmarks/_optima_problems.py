@@ -48,11 +48,11 @@ PROBLEMS = {
         Problem("luck", 2, 6_400, 64, 0.1, -40.0, file="luck.dpomdp"),
         Problem("sensors", 2, 3_600, 72, 0.1, -10.0, file="sensors.dpomdp"),
         Problem("meeting", 3, 6_400, 128, 0.1, -10.0, file="meeting.dpomdp"),
-        Problem("broadcast", 4, 25_600, 256, 1.0, -1.0, file="broadcast.dpomdp"),
-        Problem("recycling", 3, 12_800, 256, 1 / 8.88, None, file="recycling.dpomdp"),
-        Problem("grid_small", 3, 12_800, 256, 1.0, -1.0, file="grid_small.dpomdp"),
-        Problem("fire_fighting", 3, 12_800, 256, 1 / 6, None, file="fire_fighting.dpomdp"),
-        Problem("box_pushing", 2, 12_800, 256, 1 / 110, None, file="box_pushing.dpomdp"),
+        Problem("broadcast", 4, 51_200, 512, 1.0, -1.0, file="broadcast.dpomdp"),
+        Problem("recycling", 3, 25_600, 512, 1 / 8.88, None, file="recycling.dpomdp"),
+        Problem("grid_small", 3, 25_600, 512, 1.0, -1.0, file="grid_small.dpomdp"),
+        Problem("fire_fighting", 3, 25_600, 512, 1 / 6, None, file="fire_fighting.dpomdp"),
+        Problem("box_pushing", 2, 25_600, 512, 1 / 110, None, file="box_pushing.dpomdp"),
     )
 }
 """Nothing was tuned on those from sensors on. `luck` is for benchmarks of critics: one agent

@@ -1,4 +1,5 @@
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from colearn.errors import ConfigError
 from colearn.exact import _search_bound, _search_rules
 from colearn.exact.exact_value import evaluate
 from colearn.exact.histories import JointHistories
+from colearn.exact.reader import read_dpomdp
 from colearn.exact.search import best_joint_policy
 
+PROBLEMS = Path(__file__).parents[3] / "benchmarks" / "problems"
 TOLD = {
     "history": lambda known, o: (*known, o),
     "memoryless": lambda known, o: (o,),
@@ -57,6 +60,25 @@ def brute_force(model, horizon, information, discount=1.0, weights=None):
 )
 def test_the_optimum_of_dec_tiger_is_the_published_one(horizon, value):
     assert best_joint_policy(dec_tiger(), horizon).value == pytest.approx(value, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "horizon", "value"),
+    [
+        ("broadcast", 3, 2.99),
+        ("broadcast", 4, 3.89),
+        ("recycling", 3, 10.660125),
+        ("recycling", 4, 13.38),
+        ("grid_small", 3, 1.550444),
+        ("grid_small", 4, 2.241577),
+        ("fire_fighting", 3, -5.736969),
+        ("box_pushing", 2, 17.6),
+        ("box_pushing", 3, 66.081),
+    ],
+)
+def test_the_optimum_of_a_classic_file_is_the_published_one(name, horizon, value):
+    model = read_dpomdp(PROBLEMS / f"{name}.dpomdp")
+    assert best_joint_policy(model, horizon).value == pytest.approx(value, abs=2e-4)
 
 
 @pytest.mark.parametrize("information", ["history", "memoryless", "open_loop"])
