@@ -44,8 +44,7 @@ TURNS, TOKENS = {"two_step": 2, "tldr": 1}, {"two_step": 2, "tldr": 7}
 SYSTEMS = ("comlrl", "colearn")
 SEEDS, STEPS, POINTS, K = range(5), 640, 8, 4
 RATE, CRITIC_RATE = 1e-3, 3e-3
-SHARE = 0.9
-"""Of the way from the first return to the best at the end: the threshold."""
+SHARE = 0.5  # of the way from the first return to the best mean at the end: the threshold
 
 
 class Run(NamedTuple):
@@ -84,9 +83,8 @@ def config_of(run: Run) -> Config:
 
 
 def peer(run: Run, experiment: Experiment) -> tuple[list[Any], Callable[[], int]]:
-    """Its actors, and what makes its next steps and returns the joint actions so far. A call of
-    `train` takes a step for each turn, so it gets the items of as many steps of colearn, in
-    colearn's order."""
+    """Its actors, and what makes its next steps and returns the joint actions so far: a call of
+    `train`, with a step for each turn, on the items of as many steps of colearn."""
     from transformers import AutoTokenizer
 
     def ask(text: str) -> str:
@@ -156,38 +154,40 @@ def finished(run: Run) -> list[dict[str, float]]:
     return points
 
 
-def shown(values: Sequence[float], digits: int = 2) -> str:
+def shown(values: Sequence[float], digits: int = 3) -> str:
     told = estimate(values)
-    numbers = () if told is None else (told.mean, told.low, told.high)
-    return " ".join(f"{number:.{digits}f}" for number in numbers if number is not None)
+    if told is None or told.low is None or told.high is None:
+        return "-"
+    return f"{told.mean:.{digits}f} [{told.low:.{digits}f}, {told.high:.{digits}f}]"
 
 
 def report(found: Mapping[Run, Sequence[Mapping[str, float]]]) -> Iterator[str]:
     """A row for each task and method, of the seeds that both have."""
-    yield "| | CoMLRL | colearn | difference | threshold reached at | CPU s | ratio | of wall |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| | CoMLRL | colearn | difference | of means | threshold at | CPU s | ratio | of wall |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for task, method in itertools.product(TASKS, PEERS):
-        known = [points for run, points in found.items() if run.task == task]
-        start = statistics.mean(points[0]["return"] for points in known)
-        level = start + SHARE * (max(points[-1]["return"] for points in known) - start)
+        known = {run: points for run, points in found.items() if run.task == task}
+        kinds = itertools.product({run.method for run in known}, {run.system for run in known})
+        ends = [[p[-1]["return"] for r, p in known.items() if r[1:3] == kind] for kind in kinds]
+        start = statistics.mean(points[0]["return"] for points in known.values())
+        level = start + SHARE * (max(map(statistics.mean, filter(None, ends))) - start)
         both = [[found.get(Run(task, method, name, n), []) for name in SYSTEMS] for n in SEEDS]
         pairs = [pair for pair in both if all(pair)]
-        ends = [[points[-1] for points in pair] for pair in pairs]
-        gains = [own["return"] - peer["return"] for peer, own in ends]
-        places = [
-            [
-                next((at["joint_actions"] for at in p[n] if at["return"] >= level), None)
-                for p in pairs
-            ]
-            for n in (0, 1)
-        ]
+        last = [[points[-1] for points in pair] for pair in pairs]
+        means = [[statistics.mean(at["return"] for at in points) for points in p] for p in pairs]
+        places = []
+        for side in zip(*pairs, strict=True):
+            high = [[at["joint_actions"] for at in p if at["return"] >= level] for p in side]
+            got = [steps[0] for steps in high if steps]
+            places.append(f"{statistics.mean(got):.0f} ({len(got)})" if got else "none")
         cells = [
             f"{task} {method}, {len(pairs)} seeds",
-            *(shown([pair[n]["return"] for pair in ends]) for n in (0, 1)),
-            shown(gains),
-            f"{level:.2f}: {'; '.join(map(str, places))}",
-            "; ".join(shown([pair[n]["cpu"] for pair in ends], 1) for n in (0, 1)),
-            *(shown([peer[key] / own[key] for peer, own in ends], 1) for key in ("cpu", "wall")),
+            *(shown([pair[n]["return"] for pair in last]) for n in (0, 1)),
+            shown([own["return"] - peer["return"] for peer, own in last]),
+            shown([own - peer for peer, own in means]),
+            f"{level:.2f}: {', '.join(places)}",
+            ", ".join(shown([pair[n]["cpu"] for pair in last], 1) for n in (0, 1)),
+            *(shown([peer[key] / own[key] for peer, own in last], 1) for key in ("cpu", "wall")),
         ]
         yield f"| {' | '.join(cells)} |"
 
