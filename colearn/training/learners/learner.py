@@ -92,7 +92,7 @@ class NetworkLearner(Learner):
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
-        joint &= network.adapter is not None and not network.base.head_adapted
+        joint = joint and network.adapter is not None and not network.base.head_adapted
         if joint and type(optimizer) is TorchOptimizer:  # others may have passes of their own
             self.pass_group = id(network.base), network.checkpointing
         if not optimizer.collective:
