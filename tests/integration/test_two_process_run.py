@@ -18,9 +18,16 @@ SETTINGS = [
     "--set=run.device=cpu",
 ]
 
+JOINT = [
+    "--set=models.*.lora.rank=2",
+    "--set=critic.lora.rank=2",
+    "--set=train.joint_passes=true",
+]
 
-def train(folder, *launcher):
-    command = [*launcher, "-m", "colearn", "train", "quickstart", "--out", str(folder), *SETTINGS]
+
+def train(folder, *launcher, more):
+    command = [*launcher, "-m", "colearn", "train", "quickstart", "--out", str(folder)]
+    command += [*SETTINGS, *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, check=True, timeout=400, capture_output=True)
     said = done.stdout.decode()
@@ -29,11 +36,11 @@ def train(folder, *launcher):
     return [(line["kind"], line["environment_steps"], line["metrics"]["return"]) for line in lines]
 
 
-def test_two_processes_sample_and_learn_what_one_does(tmp_path):
-    one = train(tmp_path / "one", sys.executable)
-    two = train(
-        tmp_path / "two", sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"
-    )
+@pytest.mark.parametrize("more", [[], JOINT], ids=["", "adapters in joint passes"])
+def test_two_processes_sample_and_learn_what_one_does(more, tmp_path):
+    ranks = ["-m", "torch.distributed.run", "--nproc_per_node", "2"]
+    one = train(tmp_path / "one", sys.executable, more=more)
+    two = train(tmp_path / "two", sys.executable, *ranks, more=more)
     assert [line[:2] for line in two] == [line[:2] for line in one]
     assert [line[2] for line in two] == pytest.approx([line[2] for line in one], abs=1e-6)
     for name in ("actor-builder_1", "actor-builder_2", "critic-team"):
