@@ -224,6 +224,12 @@ class ResolvedRun:
         chosen = self.config.train.joint_passes
         return self._on_cuda if chosen is None else chosen
 
+    def joins(self, key: NetworkKey) -> bool:
+        """Whether a network is trained in joint passes with the other adapters on its base. The
+        learner also requires the usual optimiser and no adapter on the LM head."""
+        settings = self.settings(key)
+        return self.joint_passes and settings.lora is not None and settings.quantization is None
+
     @property
     def _on_cuda(self) -> bool:
         """Whether all networks are on CUDA devices."""

@@ -86,9 +86,7 @@ def _groups(run: ResolvedRun, keys: Iterable[NetworkKey]) -> list[list[NetworkKe
     """Return the learners with joint passes, whose work is counted as that of the first one."""
     groups: dict[Hashable, list[NetworkKey]] = {}
     for key in keys:
-        settings = run.settings(key)
-        joint = run.joint_passes and settings.lora is not None and settings.quantization is None
-        group = (key.kind, run.base_of(key)) if joint else key
+        group = (key.kind, run.base_of(key)) if run.joins(key) else key
         groups.setdefault(group, []).append(key)
     return list(groups.values())
 

@@ -62,7 +62,7 @@ def build_learner(run: ResolvedRun, key: NetworkKey, network: Network) -> Networ
         optimizer,
         token_budget=run.token_budget,
         entropy=key.kind == "actor" and run.parts.loss.needs_entropy,
-        joint=run.joint_passes and settings.quantization is None,
+        joint=run.joins(key),
     )
 
 
@@ -92,8 +92,8 @@ class NetworkLearner(Learner):
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
-        joint = joint and network.adapter is not None and not network.base.head_adapted
-        if joint and type(optimizer) is TorchOptimizer:  # others may have passes of their own
+        # other optimisers may have passes of their own
+        if joint and type(optimizer) is TorchOptimizer and not network.base.head_adapted:
             self.pass_group = id(network.base), network.checkpointing
         if not optimizer.collective:
             # Without cpu=True accelerate treats CPU processes as single ones.

@@ -210,3 +210,19 @@ def test_joint_passes_follow_the_devices_unless_they_are_set(
     sets: tuple[str, ...], auto: str, joint: bool
 ) -> None:
     assert resolve(load_config(CONFIG, sets), task=Notes(), auto=auto).joint_passes == joint
+
+
+@pytest.mark.parametrize(
+    ("sets", "joins"),
+    [
+        ((), False),
+        (("models.*.lora.rank=2",), True),
+        (("models.*.lora.rank=2", "models.*.quantization=nf4"), False),
+        (("models.*.lora.rank=2", "train.joint_passes=false"), False),
+    ],
+)
+def test_adapters_join_a_pass_and_full_weights_and_quantised_bases_do_not(
+    sets: tuple[str, ...], joins: bool
+) -> None:
+    run = resolve(load_config(CONFIG, sets), task=Notes(), auto="cuda")
+    assert [run.joins(key) for key in ACTORS] == [joins, joins]
