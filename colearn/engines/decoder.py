@@ -174,6 +174,7 @@ class Decoder:
         self._make_room()
 
     def _admitted(self) -> list[Job]:
+        """The jobs that start, with those of one adapter side by side (`equal_groups`)."""
         rows, longest = self.running, 0
         if self.memory is not None:
             present = [*self._decoding(), *(job for p in self._prefills for job in p.jobs)]
@@ -192,7 +193,7 @@ class Decoder:
                 job.began = time.perf_counter()
                 admitted.append(job)
             self._waiting.popleft()
-        return admitted
+        return sorted(admitted, key=lambda job: job.adapter or "")
 
     def _prefill(self) -> None:
         """Run one piece of the oldest prefill; once the prefill is complete, its rows join the

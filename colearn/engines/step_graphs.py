@@ -17,6 +17,7 @@ from torch import Tensor
 
 from colearn.errors import ConfigError, reason_of
 from colearn.models.base import Base
+from colearn.models.device_layers import equal_groups
 
 from .batch_slab import Slab
 
@@ -28,7 +29,8 @@ Replay = Callable[[], Tensor]
 
 
 class StepGraphs:
-    """Recorded passes over one slab, keyed by number of rows, number of slots and selected adapter.
+    """Recorded passes over one slab, keyed by number of rows, number of slots and equal groups of
+    adapters.
 
     A pass of a new shape runs twice on the host: once to compute the result of this step, and once
     to record the graph. The inputs of a recorded pass are tensors that each step overwrites.
@@ -39,7 +41,7 @@ class StepGraphs:
         self._slab: Slab | None = None
         self._layers: object = None
         self._recorder: GraphRecorder | None = None
-        self._passes: dict[tuple[int, int, str | None, bool], _Pass] = {}
+        self._passes: dict[tuple[int, int, tuple[str | None, ...]], _Pass] = {}
 
     def hidden(
         self, slab: Slab, ids: Tensor, visible: Tensor, adapters: Sequence[str | None], used: int
@@ -51,17 +53,17 @@ class StepGraphs:
             self._passes.clear()
             self._slab, self._recorder = slab, None
         room, slots = _rows(slab), min(-(-used // SLOTS) * SLOTS, slab.capacity)
-        mixed = len(set(adapters)) > 1
-        key = (room, slots, None if mixed else adapters[0], mixed)
+        adapters = _padded(adapters, room)
+        key = room, slots, equal_groups(adapters)
         inputs = (ids, visible, slab.device_lengths, slab.device_offsets)
         known = self._passes.get(key)
         if known is not None:
-            return known.again(inputs, _padded(adapters, room))[: slab.rows]
+            return known.again(inputs, adapters)[: slab.rows]
         if self._recorder is None:  # memory is freed with the last recording in it
             self._recorder = GraphRecorder(self.base.device)
         new_pass = _Pass(self.base, slab, room, slots, self._recorder)
         new_pass.overwrite(inputs)
-        hidden = new_pass.record(_padded(adapters, room))
+        hidden = new_pass.record(adapters)
         self._layers = self.base.device_layers
         self._passes[key] = new_pass
         return hidden[: slab.rows]

@@ -2,8 +2,8 @@
 
 Linear layers keep their weights in the compute type instead of casting them in every pass. Layers
 with one input, such as queries, keys and values, are one matrix multiplication, with the first
-factors of all adapters; the second factors are another one, even in a mixed batch of agents. A norm
-runs as one kernel.
+factors of all adapters; the second factors are another one, even in a mixed batch of agents. A
+mixed batch needs a mask by row only if its rows are not in equal groups. A norm runs as one kernel.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -85,8 +86,8 @@ class _Selection:
 
     base: Adapted
     rows: tuple[str, ...] | None = None
-    """Adapter name of each row; None: all rows use `single`."""
-    single: str | None = None
+    """Adapter name of each row; None: all rows use one adapter or none."""
+    _groups: tuple[str | None, ...] = ()
     _given: list[str] | None = None
     _masks: dict[Columns, Tensor] = field(default_factory=dict)
 
@@ -99,7 +100,15 @@ class _Selection:
             self.rows, self._masks = rows, {}
         self._given = adapters
         chosen = self.base.selected
-        self.single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
+        single = chosen if chosen is None or isinstance(chosen, str) else chosen[0]
+        self._groups = (single,) if rows is None else equal_groups(rows)
+
+    @property
+    def groups(self) -> tuple[str | None, ...]:
+        """The adapters by `equal_groups` of the rows."""
+        if self.base.row_adapters is not self._given:  # some rows of the batch, for the LM head
+            self.read()
+        return self._groups
 
     @property
     def masks(self) -> RowMasks | None:
@@ -109,8 +118,6 @@ class _Selection:
     def mask(self, columns: Columns, like: Tensor) -> Tensor:
         """Mask [rows, columns] (columns: the ranks of all adapters, side by side): 1 if the column
         belongs to the row's adapter, else 0."""
-        if self.base.row_adapters is not self._given:  # some rows of the batch, for the LM head
-            self.read()
         mask = self._masks.get(columns)
         if mask is None:
             assert self.rows is not None
@@ -132,6 +139,16 @@ class RowMasks:
             mask.copy_(_mask(columns, rows, mask))
 
 
+def equal_groups(rows: Sequence[str | None]) -> tuple[str | None, ...]:
+    """The adapter of each group, if the rows of each adapter are adjacent and as many as those of
+    each other adapter; else (). A team's turn begins with equal groups. Groups are unequal after
+    the first answer that ends before the others, and if agents share an adapter or draw different
+    numbers of answers."""
+    groups = tuple(dict.fromkeys(rows))
+    each = len(rows) // len(groups)
+    return groups if [name for name in groups for _ in range(each)] == list(rows) else ()
+
+
 def _mask(columns: Columns, rows: Sequence[str], like: Tensor) -> Tensor:
     numbers = {name: number for number, (name, _) in enumerate(columns)}
     owners = [numbers[name] for name, rank in columns for _ in range(rank)]
@@ -142,50 +159,67 @@ def _mask(columns: Columns, rows: Sequence[str], like: Tensor) -> Tensor:
 
 
 def _product(layers: Sequence[Any], compute: torch.dtype, selection: _Selection) -> Forward:
-    """The outputs of layers with one input, side by side: y = x W + (x A · m) B, where W, A and B
-    stack the layers and all of their adapters, and m is 1 in the columns of each row's adapter. W
-    and A are one matrix multiplication. With few adapters, computing unused columns costs less than
-    gathering factors by row."""
-    names = list(dict.fromkeys(name for layer in layers for name in getattr(layer, "lora_A", ())))
+    """The outputs of layers with one input, side by side: y = x W + x A B, where W, A and B stack
+    the layers and all of their adapters, and rows use the columns of A and rows of B of their
+    adapter. W and A are one matrix multiplication. B is another one for each of `equal_groups`, all
+    of them in one kernel. Without such groups, it is x W + (x A · m) B, where m is 1 in the columns
+    of each row's adapter: with few adapters, computing unused columns costs less than gathering
+    factors by row."""
+    names = sorted({name for layer in layers for name in getattr(layer, "lora_A", ())})
     adapted = [
         (name, layer) for name in names for layer in layers if name in getattr(layer, "lora_A", ())
     ]
     columns: Columns = tuple((name, int(layer.r[name])) for name, layer in adapted)
     plain = [getattr(layer, "base_layer", layer) for layer in layers]
     width = sum(layer.out_features for layer in plain)
-    slices = {"": slice(None)}
-    """Columns of each adapter; of all adapters for a mixed batch."""
-    end = 0
-    for name in names:
-        begin, end = end, end + sum(rank for owner, rank in columns if owner == name)
-        slices[name] = slice(begin, end)
     stack: _Stack | None = None
+
+    @cache
+    @torch.inference_mode(False)
+    def factors(groups: tuple[str | None, ...]) -> tuple[slice, Tensor] | None:
+        """Columns of A, and B [groups, ranks, outputs]; None without `_columns_of` the groups."""
+        own = _columns_of([name for name, rank in columns for _ in range(rank)], groups)
+        assert stack is not None
+        return None if own is None else (own, stack.up[0, own].view(len(groups), -1, width))
 
     def forward(states: Tensor, *_: Any, **__: Any) -> Tensor:
         nonlocal stack
         if stack is None:
-            stack = _Stack(plain, adapted, slices, compute)
+            stack = _Stack(plain, adapted, compute)
         states = states.to(compute)
-        mixed = selection.base.row_adapters is not None
-        # a decoding step's single adapter reads its own columns
-        chosen = "" if mixed else selection.single or NO_ADAPTER
-        if not columns or chosen not in slices:
+        own = factors(selection.groups)
+        if own is None and (not columns or selection.rows is None):
             return nn.functional.linear(states, stack.plain, stack.plain_bias)
         both = nn.functional.linear(states, stack.weight, stack.bias)
-        result, low = both[..., :width], both[..., width:][..., slices[chosen]]
-        if mixed:
+        result, low = both[..., :width], both[..., width:]
+        if own is None:
             mask = selection.mask(columns, low)
             low = low * (mask[:, None] if low.dim() == 3 else mask)
-        result.view(-1, width).addmm_(low.view(-1, low.shape[-1]), stack.ups[chosen])
+        chosen, up = own or (slice(None), stack.up)
+        groups, rank = up.shape[:2]
+        # of the products of each group's rows with each group's columns, those with its own
+        low = low[..., chosen].view(groups, -1, groups, rank).diagonal(0, 0, 2)
+        result.view(groups, -1, width).baddbmm_(low.permute(2, 0, 1), up)
         return result
 
     return forward
 
 
+def _columns_of(owners: Sequence[str], groups: tuple[str | None, ...]) -> slice | None:
+    """The columns of the adapters `groups`, if these are side by side and equally many each; else
+    None. `owners`: the adapter of each column."""
+    places = [place for place, owner in enumerate(owners) if owner in groups]
+    if not places:
+        return None
+    found = slice(places[0], places[-1] + 1)
+    each = len(places) // len(groups)
+    return found if owners[found] == [name for name in groups for _ in range(each)] else None
+
+
 class _Stack:
     """Weights of layers with one input: W above A [outputs + ranks, inputs] with its bias, and B
-    [ranks, outputs] for each of `slices`. Frozen weights in the compute type become views of W, so
-    that they are in memory once."""
+    [1, ranks, outputs]. Frozen weights in the compute type become views of W, so that they are in
+    memory once."""
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -193,7 +227,6 @@ class _Stack:
         self,
         layers: Sequence[nn.Linear],
         adapted: Sequence[tuple[str, Any]],
-        slices: Mapping[str, slice],
         compute: torch.dtype,
     ) -> None:
         sizes = [layer.out_features for layer in layers]
@@ -206,14 +239,13 @@ class _Stack:
         if any(layer.bias is not None for layer in layers):
             self.bias = self.weight.new_zeros(len(self.weight))
             self.plain_bias = self.bias[:width]
-        up = self.weight.new_zeros(len(self.weight) - width, width)
+        self.up = self.weight.new_zeros(1, len(self.weight) - width, width)
         row = 0
         for name, layer in adapted:
             factor, end = layer.lora_B[name].weight, ends[layer.base_layer]
             row += factor.shape[1]
             scaled = (factor * layer.scaling[name]).T.to(compute)
-            up[row - len(scaled) : row, end - len(factor) : end] = scaled
-        self.ups = {name: up[rows] for name, rows in slices.items()}
+            self.up[0, row - len(scaled) : row, end - len(factor) : end] = scaled
         for layer, end in ends.items():
             part = self.weight[end - layer.out_features : end]
             if self.bias is not None and layer.bias is not None:

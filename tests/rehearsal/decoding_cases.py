@@ -75,16 +75,20 @@ def request(agent: str, spec: AgentSpec, prompt: Sequence[int], forks: int) -> T
     )
 
 
-def requests(specs: Mapping[str, AgentSpec]) -> list[TokenRequest]:
+def requests(specs: Mapping[str, AgentSpec], forks: Sequence[int] = (4, 4)) -> list[TokenRequest]:
+    """Two of each agent for so many answers each, in the order of a rollout: the agents of one tree
+    after another."""
     return [
-        request(agent, spec, [(place * 31 + number * 7) % 250 for place in range(24)], 4)
-        for agent, spec in specs.items()
+        request(agent, spec, [(place * 31 + number * 7) % 250 for place in range(24)], each)
         for number in range(2)
+        for (agent, spec), each in zip(specs.items(), forks, strict=True)
     ]
 
 
-def per_token(adapters: int, compute: str, cuda_graphs: bool = False) -> dict[str, Any]:
-    """Costs of decoding one token of 16 rows, by place, and the types of the KV cache. With
+def per_token(
+    adapters: int, compute: str, cuda_graphs: bool = False, forks: Sequence[int] = (4, 4)
+) -> dict[str, Any]:
+    """Costs of decoding one token of every row, by place, and the types of the KV cache. With
     `cuda_graphs`, of a replayed one; its kernels are then launched at once."""
     spent, cached = [], set()
     update = Slab.update
@@ -100,7 +104,7 @@ def per_token(adapters: int, compute: str, cuda_graphs: bool = False) -> dict[st
         generator = TransformersEngine(base, specs, cuda_graphs=cuda_graphs)
         base.to(DEVICE)
         with costs.counted() as counts:
-            answers = generator.generate(requests(specs))
+            answers = generator.generate(requests(specs, forks))
         assert {len(one.action.tokens) for some in answers for one in some} == {tokens}
         spent.append(counts)
     of_eight = spent[1].minus(spent[0])
@@ -146,7 +150,7 @@ def recorded(adapters: int) -> dict[str, Any]:
     return {"graphs": answers[0], "plain": answers[1], "counts": counts}
 
 
-ORDERS = ("aaaaa", "bbbbb", "aabba", "babab", "bbbbb", "abbbb")
+ORDERS = ("aaaaa", "bbbbb", "aabba", "aaabb", "bbbaa", "babab", "bbbbb", "abbbb", "aaabb")
 """The adapter of each of five rows, by step."""
 
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from tiny import SIZES, tiny_model
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from colearn.config import LoRASettings
 from colearn.models.base import Base
-from colearn.models.device_layers import DeviceLayers, compute_bytes
+from colearn.models.device_layers import (
+    DeviceLayers,
+    _product,
+    _Selection,
+    compute_bytes,
+    equal_groups,
+)
 
-IDS = torch.arange(60).view(3, 20) * 7 % 250
-USED: dict[str, Any] = {"none": None, "one": "first", "one per row": ["second", None, "first"]}
+IDS = torch.arange(60).view(4, 15) * 7 % 250
+USED: dict[str, Any] = {
+    "none": None,
+    "one": "first",
+    "one per row": ["second", None, "first", "first"],
+    "equal groups": ["first", "first", "second", "second"],
+}
 
 
 def base_of(kind: str, targets: tuple[Any, Any]) -> Base:
@@ -39,12 +51,14 @@ def base_of(kind: str, targets: tuple[Any, Any]) -> Base:
     return base
 
 
-def hidden(base: Base, adapters: Any, layers: DeviceLayers | None = None) -> Tensor:
+def hidden(
+    base: Base, adapters: Any, layers: DeviceLayers | None = None, ids: Tensor = IDS
+) -> Tensor:
     with torch.no_grad(), base.using(adapters):
         if layers is None:
-            return base.hidden(IDS)
+            return base.hidden(ids)
         with layers.used():
-            return base.hidden(IDS)
+            return base.hidden(ids)
 
 
 @pytest.mark.parametrize("adapters", USED)
@@ -57,6 +71,86 @@ def test_layers_with_one_input_compute_what_each_computes(
     expected = hidden(base, USED[adapters])
     layers = DeviceLayers(base, torch.float32, base.cache_argument)
     assert (hidden(base, USED[adapters], layers) - expected).abs().max() <= 1e-5
+
+
+def times(rows: str, *shape: int) -> tuple[list[float], _Selection]:
+    """The outputs of a layer for rows 1, 2, ... with these adapters: row x gives x + 2 · 10 x with
+    adapter a, x + 3 · 100 x with b and x + 4 · 1000 x with c."""
+
+    def factor(value: float) -> nn.Linear:
+        layer = nn.Linear(1, 1, bias=False, dtype=torch.float64).requires_grad_(False)
+        layer.weight.fill_(value)
+        return layer
+
+    layer = SimpleNamespace(
+        base_layer=factor(1.0),
+        lora_A={"c": factor(4.0), "b": factor(3.0), "a": factor(2.0)},
+        lora_B={"a": factor(10.0), "b": factor(100.0), "c": factor(1000.0)},
+        r=dict.fromkeys("abc", 1),
+        scaling=dict.fromkeys("abc", 1.0),
+    )
+    base: Any = SimpleNamespace(row_adapters=list(rows), selected=list(rows))
+    selection = _Selection(base)
+    states = torch.arange(1.0, len(rows) + 1, dtype=torch.float64).view(shape)
+    return _product([layer], torch.float64, selection)(states).flatten().tolist(), selection
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (4, 1, 1)])
+@pytest.mark.parametrize(
+    ("rows", "outputs"),
+    [
+        ("aabb", [21, 42, 903, 1204]),
+        ("bbcc", [301, 602, 12003, 16004]),
+        ("aaaa", [21, 42, 63, 84]),
+        ("abab", [21, 602, 63, 1204]),
+        ("bbaa", [301, 602, 63, 84]),
+        ("aacc", [21, 42, 12003, 16004]),
+        ("abbb", [21, 602, 903, 1204]),
+    ],
+)
+def test_a_row_is_multiplied_by_the_factors_of_its_adapter(
+    rows: str, outputs: list[float], shape: tuple[int, ...]
+) -> None:
+    assert times(rows, *shape)[0] == outputs
+
+
+@pytest.mark.parametrize(("rows", "masks"), [("aabb", 0), ("bbcc", 0), ("aaaa", 0), ("abbb", 1)])
+def test_equal_groups_need_no_mask(rows: str, masks: int) -> None:
+    """Of adapters that were added in another order than that of the rows."""
+    assert len(times(rows, 4, 1)[1]._masks) == masks
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    [("aabb", "ab"), ("bbaa", "ba"), ("aabbcc", "abc"), ("aaa", "a")]
+    + [(unequal, "") for unequal in ("abab", "aab", "aabba", "abb", "aabbc")],
+)
+def test_groups_are_equal_if_each_adapter_has_as_many_adjacent_rows(rows: str, groups: str) -> None:
+    assert equal_groups(rows) == tuple(groups)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama", "qwen2"])
+def test_rows_in_equal_groups_compute_what_they_compute_in_another_order(kind: str) -> None:
+    base = base_of(kind, ("all-linear",) * 2)
+    base.double()
+    layers = DeviceLayers(base, torch.float64, base.cache_argument)
+    grouped = hidden(base, USED["equal groups"], layers)
+    order = [0, 2, 1, 3]
+    mixed = hidden(base, ["first", "second"] * 2, layers, IDS[order])
+    assert (mixed - grouped[order]).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize("ranks", [(2, 3), (3, 2)])
+def test_adapters_of_unequal_ranks_have_columns_of_their_own(ranks: tuple[int, int]) -> None:
+    base = Base(tiny_model("qwen3"))
+    torch.manual_seed(0)
+    for name, rank in zip(("first", "second"), ranks, strict=True):
+        base.add_adapter(name, LoRASettings(rank=rank, alpha=8.0))
+        for parameter in base.adapter_parameters(name).values():
+            torch.nn.init.normal_(parameter.detach(), std=0.2)
+    expected = hidden(base, USED["equal groups"])
+    layers = DeviceLayers(base, torch.float32, base.cache_argument)
+    assert (hidden(base, USED["equal groups"], layers) - expected).abs().max() <= 1e-5
 
 
 def test_frozen_weights_are_in_memory_once() -> None:
