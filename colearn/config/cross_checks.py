@@ -37,8 +37,7 @@ def check_learning(run: ResolvedRun) -> None:
                 f"models.{name}.teacher: algorithm.loss.teacher is above 0; name the path of this "
                 "model's teacher, or set algorithm.loss.teacher: 0"
             )
-    fixed = run.parts.value_loss.frozen_targets or not run.parts.advantage.reads
-    _check_critic_apart(run, fixed=fixed)
+    _check_critic_apart(run)
     loss = run.parts.value_loss
     if run.config.critic is not None and run.config.critic.head == "ridge":
         for key, ignored in (("clip", loss.clip is not None), ("expectile", loss.expectile != 0.5)):
@@ -92,11 +91,11 @@ def _check_served(agent: str, player: AgentSettings) -> None:
             )
 
 
-def _check_critic_apart(run: ResolvedRun, *, fixed: bool) -> None:
+def _check_critic_apart(run: ResolvedRun) -> None:
     """Check the critic's schedule. Errors: ConfigError if the critic sets `epochs`, `minibatch` or
     `head: ridge` while it recomputes advantages in each joint minibatch."""
     critic = run.config.critic
-    if fixed or critic is None:
+    if run.parts.fixed_advantages or critic is None:
         return
     chosen = {"epochs": critic.epochs, "minibatch": critic.minibatch}
     chosen["head"] = 1 if critic.head == "ridge" else None

@@ -121,6 +121,11 @@ class CriticSettings(TrainedNetworkSettings):
         """Whether the critic's values include means by item and turn."""
         return self.baseline == "item"
 
+    @property
+    def apart(self) -> bool:
+        """Whether the critic is trained before the actors, with a schedule of its own."""
+        return self.head == "ridge" or self.epochs is not None or self.minibatch is not None
+
     def longest_stream(self, architecture: Any) -> int:
         """`max_length`, or the number of positions of a model with this transformers config if that
         is smaller."""

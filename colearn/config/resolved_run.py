@@ -226,9 +226,11 @@ class ResolvedRun:
 
     def joins(self, key: NetworkKey) -> bool:
         """Whether a network is trained in joint passes with the other adapters on its base. The
-        learner also requires the usual optimiser and no adapter on the LM head."""
+        learner also requires that no adapter is on the LM head."""
         settings = self.settings(key)
-        return self.joint_passes and settings.lora is not None and settings.quantization is None
+        alone = settings.lora is None or settings.quantization is not None
+        kinds = self.learner.joint_passes and self.host.joint_passes
+        return self.joint_passes and kinds and not alone
 
     @property
     def _on_cuda(self) -> bool:

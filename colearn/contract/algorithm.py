@@ -73,6 +73,11 @@ class Parts:
     """Reward of every missing turn of a truncated episode, where no critic gives a value; None:
     returns that include missing turns are neither trained on nor used in a baseline."""
 
+    @property
+    def fixed_advantages(self) -> bool:
+        """Whether advantages are computed once for all minibatches of an iteration."""
+        return self.value_loss.frozen_targets or not self.advantage.reads
+
     def credited(self, trees: Sequence[Tree[Any]]) -> list[Tree[Any]]:
         """The trees with their credited rewards."""
         trees = [replace(tree, missing_turn_reward=self.missing_turn_reward) for tree in trees]

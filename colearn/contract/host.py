@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from .network_key import NetworkKey
 
@@ -70,6 +70,9 @@ class FrozenCopy(ABC):
 class HostKind(ABC):
     """Settings of a kind of host, as a frozen dataclass. Importing the dataclass does not import
     torch."""
+
+    joint_passes: ClassVar[bool] = False
+    """Whether the learners are in the run's own process, as joint passes of several require."""
 
     @abstractmethod
     def build(self, run: Any, tokenizers: Any) -> Any:

@@ -217,6 +217,10 @@ class LearnerKind(ABC):
     a run's learners and estimates the learners' memory for the dry run. Importing the dataclass
     does not import torch."""
 
+    joint_passes: ClassVar[bool] = False
+    """Whether a loss of several networks may run backward with the optimiser of one of them, so
+    that adapters can be trained in joint passes."""
+
     @abstractmethod
     def build(self, name: str, network: Any, settings: Any) -> Optimizer:
         """Returns the optimiser of `network`, whose learner is called `name`, with the model's or

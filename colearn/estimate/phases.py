@@ -148,8 +148,7 @@ class Phases:
 
     def _joint_gradients(self, key: NetworkKey, works: Mapping[NetworkKey, Work]) -> int:
         """Bytes of the gradients of the other learners with joint passes, which have one `Work`."""
-        joint = (one for one, work in works.items() if work is works[key] and one != key)
-        return sum(self.memory[one].kept.gradients for one in joint)
+        return sum(self.memory[one].kept.gradients for one in _joint(key, works) if one != key)
 
     def _engines(
         self, specs: Mapping[str, AgentSpec], machine: Machine | None
@@ -195,7 +194,7 @@ class Phases:
         peaks: dict[NetworkKey, int] = {}
         for alike in kinds.values():
             largest = max(alike, key=lambda key: padded(works[key].largest))
-            one = self._update(largest, works[largest], entropy)
+            one = self._update(largest, works, entropy)
             self.updates |= dict.fromkeys(alike, (one, works[largest]))
             footprint = self.memory[largest].kept
             divided = not (self._keeps_gradients(largest) or footprint.gradients_stay)
@@ -206,8 +205,13 @@ class Phases:
         memory = self.memory[key]
         return memory.kept.gradients == 4 * memory.trained
 
-    def _update(self, key: NetworkKey, work: Work, entropy: bool) -> UpdatePass:
-        network, keep_gradients = self.networks[key], self._keeps_gradients(key)
+    def _update(
+        self, key: NetworkKey, works: Mapping[NetworkKey, Work], entropy: bool
+    ) -> UpdatePass:
+        work, keep_gradients = works[key], self._keeps_gradients(key)
+        # rows of a critic among those of actors need its value head
+        joint = [self.networks[one] for one in (key, *_joint(key, works))]
+        network = max(joint, key=lambda one: one.head is not None)
         device = _rehearsal_device(self.memory[key].device)
         entropy = entropy and key.kind == "actor"
         passes = (device, self._kind(key), entropy, keep_gradients, work.largest, work.several)
@@ -226,6 +230,11 @@ class Phases:
             include={"path", "dtype", "lora", "quantization", "trained", "checkpointing"},
         )
         return json.dumps([key.kind, chosen])
+
+
+def _joint(key: NetworkKey, works: Mapping[NetworkKey, Work]) -> list[NetworkKey]:
+    """The learner and those with which it has joint passes, which have one `Work`."""
+    return [one for one, work in works.items() if work is works[key]]
 
 
 def _rehearsal_device(name: str) -> torch.device:

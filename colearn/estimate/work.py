@@ -83,10 +83,16 @@ def plan_updates(run: ResolvedRun, trees: Trees, architectures: Architectures) -
 
 
 def _groups(run: ResolvedRun, keys: Iterable[NetworkKey]) -> list[list[NetworkKey]]:
-    """Return the learners with joint passes, whose work is counted as that of the first one."""
+    """Return the learners with joint passes, whose work is counted as that of the first one. A
+    critic joins the actors if its steps need not precede the actors' advantages."""
+    critic = run.config.critic
+    joined = critic is not None and not critic.apart and run.parts.fixed_advantages
     groups: dict[Hashable, list[NetworkKey]] = {}
     for key in keys:
-        group = (key.kind, run.base_of(key)) if run.joins(key) else key
+        group: Hashable = key
+        if run.joins(key):
+            step = None if joined else key.kind
+            group = run.base_of(key), run.settings(key).checkpointing, step
         groups.setdefault(group, []).append(key)
     return list(groups.values())
 

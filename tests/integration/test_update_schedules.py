@@ -17,7 +17,7 @@ from colearn.contract import NetworkKey
 from colearn.contract.algorithm import ValueLoss
 from colearn.contract.host import one_by_one
 from colearn.estimate.architecture import Architectures
-from colearn.estimate.work import plan_updates
+from colearn.estimate.work import Updates, plan_updates
 from colearn.models.network import Network
 from colearn.training.learners.learner import NetworkLearner
 from colearn.training.learners.minibatch import UpdateSchedule
@@ -137,22 +137,46 @@ def test_the_dry_run_counts_a_critics_own_epochs(team: dict[str, Any]) -> None:
     assert often[NetworkKey("actor", "ada")] == once[NetworkKey("actor", "ada")]
 
 
+def plan_of_adapters(path: str, algorithm: Any, *, joint: bool, **critic: Any) -> Updates:
+    """The work of two episodes for adapters of one base."""
+    model = {"path": path, "lora": {"rank": 4}}
+    config = Config.model_validate(
+        {
+            "task": {"name": "notes"},
+            "algorithm": algorithm,
+            "models": {"ada": model, "ben": model},
+            "agents": {"ada": {"model": "ada"}, "ben": {"model": "ben"}},
+            "critic": {**model, **critic} if algorithm["name"] == "collm_cc" else None,
+            "train": {"joint_passes": joint},
+        }
+    )
+    trees = play(Notes(items=2), cast(shared=False))
+    return plan_updates(resolve(config, task=Notes()), trees, Architectures(Notes(), config))
+
+
 @pytest.mark.parametrize(("joint", "micro_batches"), [(False, [1, 1]), (True, [1, 0])])
 def test_the_dry_run_counts_joint_passes_once(
     team: dict[str, Any], joint: bool, micro_batches: list[int]
 ) -> None:
     """Two episodes are a row each for both agents: four rows in one micro-batch, or two in each."""
-    trees = play(Notes(items=2), cast(shared=False))
-    model = {"path": team["critic"]["path"], "lora": {"rank": 4}}
-    config = Config.model_validate(
-        {
-            "task": {"name": "notes"},
-            "algorithm": {"name": "magrpo"},
-            "models": {"ada": model, "ben": model},
-            "agents": {"ada": {"model": "ada"}, "ben": {"model": "ben"}},
-            "train": {"joint_passes": joint},
-        }
-    )
-    updates = plan_updates(resolve(config, task=Notes()), trees, Architectures(Notes(), config))
+    updates = plan_of_adapters(team["critic"]["path"], {"name": "magrpo"}, joint=joint)
     assert [total.micro_batches for total in updates.totals.values()] == micro_batches
     assert {len(work.largest) for work in updates.works.values()} == {4 if joint else 2}
+
+
+@pytest.mark.parametrize(
+    ("critic", "frozen", "micro_batches"),
+    [
+        ({}, False, [1, 0, 1]),
+        ({}, True, [1, 0, 0]),
+        ({"epochs": 2}, True, [1, 0, 2]),
+        ({"checkpointing": True}, True, [1, 0, 1]),
+    ],
+)
+def test_the_dry_run_counts_a_critic_with_the_actors_only_if_it_is_trained_with_them(
+    team: dict[str, Any], critic: dict[str, Any], frozen: bool, micro_batches: list[int]
+) -> None:
+    """Not if the actors' advantages need its values before, or if its passes differ."""
+    algorithm = {"name": "collm_cc", "value_loss": {"frozen_targets": frozen}}
+    updates = plan_of_adapters(team["critic"]["path"], algorithm, joint=True, **critic)
+    assert [total.micro_batches for total in updates.totals.values()] == micro_batches

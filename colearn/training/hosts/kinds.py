@@ -20,6 +20,8 @@ class InProcess(HostKind):
     """Holds all models in the run's own process. In a run with several processes, every process
     holds all models."""
 
+    joint_passes = True
+
     threads: bool = False
     """Whether models on different bases update at the same time, with one thread per base. This is
     useful if each base has a separate device; on a CPU the threads share the cores."""

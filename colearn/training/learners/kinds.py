@@ -16,6 +16,8 @@ class Local(LearnerKind):
     """Trains with torch's AdamW on accelerate. The optimiser state is replicated in every
     process."""
 
+    joint_passes = True
+
     def build(self, name: str, network: Any, settings: Any) -> Optimizer:
         from .torch_optimizer import TorchOptimizer
 

@@ -42,7 +42,6 @@ from .batch import (
 )
 from .copies import HeldWeights
 from .minibatch_sums import MinibatchSums, check_gradient, loss_error
-from .torch_optimizer import TorchOptimizer
 
 
 def build_learner(run: ResolvedRun, key: NetworkKey, network: Network) -> NetworkLearner:
@@ -92,8 +91,7 @@ class NetworkLearner(Learner):
         self.parameters = network.trained()
         self.size = sum(parameter.numel() for parameter in self.parameters.values())
         self.steps = 0
-        # other optimisers may have passes of their own
-        if joint and type(optimizer) is TorchOptimizer and not network.base.head_adapted:
+        if joint and not network.base.head_adapted:
             self.pass_group = id(network.base), network.checkpointing
         if not optimizer.collective:
             # Without cpu=True accelerate treats CPU processes as single ones.

@@ -89,10 +89,10 @@ def _teachers(run: ResolvedRun, team: Team) -> dict[str, Evaluate]:
 
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     critic, train = run.config.critic, run.config.train
-    if critic is not None and critic.head == "ridge":
-        return UpdateSchedule(1, None)
-    if critic is None or (critic.epochs is None and critic.minibatch is None):
+    if critic is None or not critic.apart:
         return None
+    if critic.head == "ridge":
+        return UpdateSchedule(1, None)
     return UpdateSchedule(
         critic.epochs or train.epochs, critic.minibatch or train.minibatch, train.minibatch_unit
     )

@@ -209,7 +209,7 @@ class Updater:
         if parts.critic is not None and (frozen or parts.value_loss.clip is not None):
             values = self._read(work)
             self._heads.add_values("old_values", work.value_rows, work.trees, values)
-        if not frozen and parts.advantage.reads:
+        if not (still or parts.fixed_advantages):
             work.stateless = [without_states(tree) for tree in work.trees]
             return
         if values is not None:

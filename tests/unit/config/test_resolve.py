@@ -219,9 +219,11 @@ def test_joint_passes_follow_the_devices_unless_they_are_set(
         (("models.*.lora.rank=2",), True),
         (("models.*.lora.rank=2", "models.*.quantization=nf4"), False),
         (("models.*.lora.rank=2", "train.joint_passes=false"), False),
+        (("models.*.lora.rank=2", "run.learner=deepspeed"), False),
+        (("models.*.lora.rank=2", "run.host={name: ray, gpus: 1}"), False),
     ],
 )
-def test_adapters_join_a_pass_and_full_weights_and_quantised_bases_do_not(
+def test_adapters_join_a_pass_unless_their_weights_learner_or_host_have_passes_of_their_own(
     sets: tuple[str, ...], joins: bool
 ) -> None:
     run = resolve(load_config(CONFIG, sets), task=Notes(), auto="cuda")

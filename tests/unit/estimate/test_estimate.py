@@ -189,6 +189,14 @@ def test_joint_passes_hold_the_gradients_of_all_adapters(planned: Any) -> None:
     assert steps[1] - steps[0] == gradients > 0
 
 
+def test_a_joint_pass_of_actors_and_their_critic_is_rehearsed_as_one(estimated: Any) -> None:
+    """On the rows of all three, of which those of the critic need a value head."""
+    frozen = "algorithm.value_loss.frozen_targets=true"
+    made = estimated(*SHARED, frozen, "train.joint_passes=true", passes=Passes())
+    rehearsed = [(one.cost, len(work.largest)) for one, work in made.place.updates.values()]
+    assert rehearsed == [rehearsed[0]] * 3 and rehearsed[0][0].launches > 0
+
+
 def test_a_reference_is_a_copy_without_a_learner(planned: Any) -> None:
     networks = {str(network.key): network for network in planned("algorithm.loss.kl=0.1").networks}
     one = networks["reference-ada"]
