@@ -10,11 +10,12 @@ r"""Private stakes with a given critic: joint actions to 90% beside teams that l
 COMA's runs of other seeds are recorded, a critic is fitted on their episodes (as by `colearn critic
 fit`), and fresh teams are given it, frozen. With `--source play` it is fitted on the play of
 untrained teams of two agents, then of twice as many, up to the team's size, each fit from the
-critic before it. With `none` the teams learn their critic themselves, and `exact` is the task's own
-Q at the same setting. With `--other-base` the fresh teams have a base of another family and
-tokenizer (`_other_base.py`) than the recorded ones. `--untrained` adds the play of an untrained
-team to the fit. Every line of runs.jsonl counts the joint actions that the critic was trained on. A
-run ends once it has reached 90% at two evaluations in a row.
+critic before it. With `none` the teams learn their critic themselves, `exact` is the task's own Q
+at the same setting, and `collm_cc` and `magrpo` are these methods. `--base` names the fresh teams'
+model: an embedded one, or `gpt2`, of another family and tokenizer (`_other_base.py`) than the
+recorded ones. `--untrained` adds the play of an untrained team to the fit. Every line of runs.jsonl
+counts the joint actions that the critic was trained on. A run ends once it has reached 90% at two
+evaluations in a row.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ OPTIONS = argparse.Namespace(
     episodes=256,
 )
 """COMA's tuned setting of the table with eight agents, as `stakes.py` has it."""
+BASES: dict[str, dict[str, Any]] = {
+    "embedded": {"rate": 2e-3},
+    "gpt2": {"rate": 1e-3, "kl": 0.05, "schedule": "constant"},
+}
+"""What differs for teams of these bases, chosen with the exact Q on seeds 100 and 101."""
+METHODS = {"exact": "known", "collm_cc": "collm_cc", "magrpo": "magrpo"}
 
 
 def settings_of(
@@ -67,12 +74,11 @@ def record(folder: Path, team: int, seed: int, steps: int) -> None:
     finished(folder, settings)
 
 
-def play(folder: Path, team: int, seed: int, steps: int, temperature: float = 1.0) -> None:
+def play(folder: Path, team: int, seed: int, steps: int) -> None:
     """Record the episodes of an untrained team."""
     settings = settings_of(team, seed, steps)
     settings |= {"algorithm": {"name": "mareinforce"}, "critic": None}
     settings["models"]["*"] |= {"learning_rate": 1e-12, "schedule": "constant"}
-    settings["agents"]["*"]["sampling"]["temperature"] = temperature
     settings["train"] |= {"record": True, "epochs": 1, "episodes": 256, "minibatch": 256}
     settings["evaluation"] |= {"every": 10**6, "episodes": 8}
     finished(folder, settings)
@@ -141,9 +147,6 @@ def given(options: argparse.Namespace, source: int) -> Path:
     if options.untrained:
         runs.append(options.out / f"untrained-{source}")
         play(runs[-1], source, 960, options.untrained)
-        if options.hot:
-            runs.append(options.out / f"untrained-{source}-{options.hot:g}")
-            play(runs[-1], source, 961, options.untrained, options.hot)
     start = f"critic.path={options.network}:900"
     name = f"critic-{source}-{played(options)}"
     return fit(options.out / name, runs, settings, start, paired=options.paired)
@@ -151,8 +154,7 @@ def given(options: argparse.Namespace, source: int) -> Path:
 
 def played(options: argparse.Namespace) -> str:
     """The network, its reading and the untrained play that it is fitted on: names what is kept."""
-    hot = f"-hot{options.hot:g}" * (options.hot > 0)
-    return f"{options.network}{'-paired' * options.paired}-{options.untrained}{hot}"
+    return f"{options.network}{'-paired' * options.paired}-{options.untrained}"
 
 
 def main() -> None:
@@ -160,14 +162,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--team", type=int, default=8)
     parser.add_argument("--critic-team", type=int, help="size of the recorded team; else --team")
-    parser.add_argument("--source", choices=("runs", "play", "none", "exact"), default="runs")
+    sources = ("runs", "play", "none", *METHODS)
+    parser.add_argument("--source", choices=sources, default="runs")
     parser.add_argument("--paired", action="store_true", help="algorithm.critic.paired")
     parser.add_argument("--network", default="embedded-tiny", help="of the critic")
     parser.add_argument("--untrained", type=int, default=0, help="joint actions, for the fit, too")
-    parser.add_argument(
-        "--hot", type=float, default=0.0, help="temperature of as many more of them"
-    )
     parser.add_argument("--critic-share", type=float, default=0.0)
+    parser.add_argument("--critic-epochs", type=int, default=OPTIONS.epochs, help="in a run")
     parser.add_argument("--batch", type=int, default=32, help="joint actions of an iteration")
     parser.add_argument("--played", type=int, default=4096, help="joint actions of each size")
     parser.add_argument("--recorded", type=int, default=4, help="runs that are recorded")
@@ -178,16 +179,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=1280)
     parser.add_argument("--frozen", type=float, default=1.0)
-    parser.add_argument("--rate", type=float, default=OPTIONS.rate, help="of the actors")
-    parser.add_argument("--other-base", action="store_true", help="of the fresh teams")
+    parser.add_argument("--base", default="embedded-tiny", help="of the fresh teams, or gpt2")
     options = parser.parse_args()
     source = options.critic_team or options.team
     label = f"{options.source}{source}-frozen{options.frozen:g}-{played(options)}"
     label += f"-share{options.critic_share:g}-batch{options.batch}"
-    label += "-other" * options.other_base
-    label += f"-rate{options.rate:g}" * (options.rate != OPTIONS.rate)
+    label += f"-{options.base}" * (options.base != "embedded-tiny")
+    label += f"-epochs{options.critic_epochs}" * (options.critic_epochs != OPTIONS.epochs)
     critic = given(options, source) if options.source in ("runs", "play") else None
-    method = "known" if options.source == "exact" else "coma"
+    method = METHODS.get(options.source, "coma")
     path = options.out / "runs.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     done = {(r["label"], r["team"], r["seed"]) for r in map(json.loads, lines)}
@@ -202,13 +202,16 @@ def main() -> None:
                 batch=options.batch,
                 every=every,
                 critic=options.network,
-                rate=options.rate,
+                epochs=options.critic_epochs,
+                actor_epochs=OPTIONS.epochs,
+                **BASES.get(options.base, {}),
             )
             if method == "coma":
                 reads = {"name": "counterfactual", "paired": options.paired}
                 settings["algorithm"]["critic"] = reads
                 settings["algorithm"]["advantage"]["critic_share"] = options.critic_share
-            if options.other_base:
+            settings["models"]["*"]["path"] = f"{options.base}:{seed}"
+            if options.base == "gpt2":
                 folder = options.out / f"base-{options.team}-{seed}"
                 base = other_base(stakes.Stakes(options.team), folder, seed)
                 settings["models"]["*"]["path"] = str(base)

@@ -7,9 +7,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from critic_transfer import played
 
-OPTIONS = {"network": "embedded-tiny", "paired": True, "untrained": 5120, "hot": 0.0}
+OPTIONS = {"network": "embedded-tiny", "paired": True, "untrained": 5120}
 
 
-def test_a_fit_on_play_at_another_temperature_has_a_name_of_its_own():
+def test_fits_of_other_readings_and_of_other_play_have_names_of_their_own():
     assert played(Namespace(**OPTIONS)) == "embedded-tiny-paired-5120"
-    assert played(Namespace(**OPTIONS | {"hot": 1.5})) == "embedded-tiny-paired-5120-hot1.5"
+    assert played(Namespace(**OPTIONS | {"paired": False})) == "embedded-tiny-5120"
+    assert played(Namespace(**OPTIONS | {"untrained": 0})) == "embedded-tiny-paired-0"
