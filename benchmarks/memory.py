@@ -25,8 +25,10 @@ from typing import Any
 import torch
 
 UPDATES = 2
-SMALL = {"evaluation.every": 1000, "evaluation.repeats": 1}
-GEMMA = SMALL | {"evaluation.episodes": 4, "train.episodes": 3}
+SMALL: dict[str, Any] = {"evaluation.every": 1000, "evaluation.repeats": 1}
+GEMMA = SMALL | {"evaluation.episodes": 4, "train.episodes": 3, "train.minibatch": None}
+GEMMA["algorithm.rollout"] = {"name": "chain"}
+TREE = {"algorithm.rollout": {"name": "tree", "k": 2}}
 FULL = {
     "models": {"team": {"path": "?", "learning_rate": 1e-5}},
     "agents.builder_1.model": "team",
@@ -76,13 +78,10 @@ CASES = {
         "gemma_str_build", "collm_dc", GEMMA | {"critic": {"share": "actor"}}, 6
     ),
     "gemma LoRA, magrpo": Case(
-        "gemma_str_build", "magrpo", GEMMA | {"algorithm.rollout.k": 2, "train.episodes": 2}, 12
+        "gemma_str_build", "magrpo", GEMMA | TREE | {"train.episodes": 2}, 12
     ),
     "gemma in full, magrpo, one model": Case(
-        "gemma_str_build",
-        "magrpo",
-        GEMMA | FULL | {"algorithm.rollout.k": 2, "train.episodes": 1},
-        6,
+        "gemma_str_build", "magrpo", GEMMA | FULL | TREE | {"train.episodes": 1}, 6
     ),
     "gemma in full, collm_cc, one model": Case(
         "gemma_str_build",
