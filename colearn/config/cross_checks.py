@@ -37,7 +37,7 @@ def check_learning(run: ResolvedRun) -> None:
                 f"models.{name}.teacher: algorithm.loss.teacher is above 0; name the path of this "
                 "model's teacher, or set algorithm.loss.teacher: 0"
             )
-    _check_critic_apart(run)
+    _check_critic_schedule(run)
     loss = run.parts.value_loss
     if run.config.critic is not None and run.config.critic.head == "ridge":
         for key, ignored in (("clip", loss.clip is not None), ("expectile", loss.expectile != 0.5)):
@@ -91,7 +91,7 @@ def _check_served(agent: str, player: AgentSettings) -> None:
             )
 
 
-def _check_critic_apart(run: ResolvedRun) -> None:
+def _check_critic_schedule(run: ResolvedRun) -> None:
     """Check the critic's schedule. Errors: ConfigError if the critic sets `epochs`, `minibatch` or
     `head: ridge` while it recomputes advantages in each joint minibatch."""
     critic = run.config.critic

@@ -122,8 +122,9 @@ class CriticSettings(TrainedNetworkSettings):
         return self.baseline == "item"
 
     @property
-    def apart(self) -> bool:
-        """Whether the critic is trained before the actors, with a schedule of its own."""
+    def own_schedule(self) -> bool:
+        """Whether the critic has other epochs or minibatches than the actors, and is trained before
+        them."""
         return self.head == "ridge" or self.epochs is not None or self.minibatch is not None
 
     def longest_stream(self, architecture: Any) -> int:

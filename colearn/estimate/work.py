@@ -86,7 +86,7 @@ def _groups(run: ResolvedRun, keys: Iterable[NetworkKey]) -> list[list[NetworkKe
     """Return the learners with joint passes, whose work is counted as that of the first one. A
     critic joins the actors if its steps need not precede the actors' advantages."""
     critic = run.config.critic
-    joined = critic is not None and not critic.apart and run.parts.fixed_advantages
+    joined = critic is not None and not critic.own_schedule and run.parts.fixed_advantages
     groups: dict[Hashable, list[NetworkKey]] = {}
     for key in keys:
         group: Hashable = key

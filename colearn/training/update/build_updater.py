@@ -89,7 +89,7 @@ def _teachers(run: ResolvedRun, team: Team) -> dict[str, Evaluate]:
 
 def _critic_schedule(run: ResolvedRun) -> UpdateSchedule | None:
     critic, train = run.config.critic, run.config.train
-    if critic is None or not critic.apart:
+    if critic is None or not critic.own_schedule:
         return None
     if critic.head == "ridge":
         return UpdateSchedule(1, None)
