@@ -55,7 +55,7 @@ BASES: dict[str, dict[str, Any]] = {
     "embedded": {"rate": 2e-3},
     "gpt2": {"rate": 1e-3, "kl": 0.05, "schedule": "constant"},
 }
-"""What differs for teams of these bases, chosen with the exact Q on seeds 100 and 101."""
+"""What differs for teams of these bases, chosen with the exact Q (`critic_transfer.md`)."""
 METHODS = {"exact": "known", "collm_cc": "collm_cc", "magrpo": "magrpo"}
 
 
@@ -210,12 +210,12 @@ def main() -> None:
                 reads = {"name": "counterfactual", "paired": options.paired}
                 settings["algorithm"]["critic"] = reads
                 settings["algorithm"]["advantage"]["critic_share"] = options.critic_share
-            settings["models"]["*"]["path"] = f"{options.base}:{seed}"
+            base = f"{options.base}:{seed}"
             if options.base == "gpt2":
                 folder = options.out / f"base-{options.team}-{seed}"
-                base = other_base(stakes.Stakes(options.team), folder, seed)
-                settings["models"]["*"]["path"] = str(base)
+                base = str(other_base(stakes.Stakes(options.team), folder, seed))
                 settings["agents"]["*"]["sampling"]["max_tokens"] = LONGEST
+            settings["models"]["*"]["path"] = base
             if critic is not None:
                 foreign = source != options.team
                 changes = {"from": str(critic), "path": None, "baseline": None}
