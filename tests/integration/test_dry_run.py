@@ -137,7 +137,7 @@ def test_a_run_without_a_folder_is_one_line(colearn: Command, config: str) -> No
     assert code == 2 and err.startswith("error: --out: missing; ") and err.count("\n") == 1
 
 
-ELSEWHERE = ("gemma_str_build", "taught_team")
+ELSEWHERE = ("gemma_str_build", "gemma_tldr", "taught_team")
 LABELS = {
     name: min(load_config(name).compare.algorithms, default=load_config(name).algorithm.name)
     for name in shipped_configs()
