@@ -30,7 +30,7 @@ GEMMA = SMALL | {"evaluation.episodes": 4, "train.episodes": 3, "train.minibatch
 GEMMA["algorithm.rollout"] = {"name": "chain"}
 TREE = {"algorithm.rollout": {"name": "tree", "k": 2}}
 FULL = {
-    "models": {"team": {"path": "?", "learning_rate": 1e-5}},
+    "models": {"team": {"learning_rate": 1e-5}},
     "agents.builder_1.model": "team",
     "agents.builder_2.model": "team",
 }
@@ -97,12 +97,7 @@ def command(case: Case, gemma: str | None) -> list[str]:
     settings = dict(case.settings) | {"train.environment_steps": UPDATES * case.steps}
     if case.config == "gemma_str_build":
         assert gemma is not None
-        if "models" in settings:
-            settings["models"] = {"team": settings["models"]["team"] | {"path": gemma}}
-        else:
-            settings["models.*.path"] = gemma
-        if "critic" not in settings:
-            settings["critic.path"] = gemma
+        settings["base"] = gemma
     pairs = [f"--set={key}={json.dumps(value)}" for key, value in settings.items()]
     return ["train", case.config, "--algorithm", case.algorithm, *pairs]
 
